@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 
 import kafkaio
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._cluster import JvmCluster
 
 #: Limits the disk space of the topics.
 CONFIG = {
@@ -132,7 +132,7 @@ async def add_listeners(
     """Give the broker a listener for each delay, which advertises the proxy's port."""
     ports = free_ports(2 * len(delays))
     routes = list(zip(delays, ports[::2], ports[1::2], strict=True))
-    assert isinstance(kafka.engine, Cluster)
+    assert isinstance(kafka.engine, JvmCluster)
     file = kafka.engine.directory / f"node{NODE}" / "server.properties"
     await kafka.stop(NODE)
     lines = dict(line.split("=", 1) for line in file.read_text().splitlines())

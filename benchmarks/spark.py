@@ -45,7 +45,7 @@ from benchmarks.delay import add_listeners
 from benchmarks.nothing import NothingSource
 from kafkaio import Producer
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka._topics import NewTopic, make_topic, remove_topics
+from kafkaio.testing.kafka._topics import TopicSpec, make_topic, remove_topics
 from kafkaio.testing.kafka._wire import Address
 from tests.spark.sessions import Sessions, Settings
 
@@ -276,7 +276,7 @@ class Bench:
 
     def new_topic(self) -> str:
         name = f"out-{uuid.uuid4().hex}"
-        make_topic(self._addresses, NewTopic(name, PARTITIONS, 1, {}), MOST_SECONDS)
+        make_topic(self._addresses, TopicSpec(name, PARTITIONS, 1, {}), MOST_SECONDS)
         return name
 
     def _is_written(self, topic: str, records: int) -> None:

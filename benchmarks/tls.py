@@ -73,7 +73,7 @@ async def layer(way: str, port: int, folder: Path, kind: str, size: int) -> None
     from kafkaio._net.transport import (
         DialOptions,
         TcpTransport,
-        Transport,
+        TransportPort,
     )
 
     count = 256 * MIB // size
@@ -92,7 +92,7 @@ async def layer(way: str, port: int, folder: Path, kind: str, size: int) -> None
             if not done.done():
                 done.set_exception(ConnectionError(str(cause)))
 
-    transport: Transport
+    transport: TransportPort
     if way.endswith("ours"):
         options = DialOptions(timeout=10, max_frame_size=2**30, ssl_context=context)
         transport = await TcpDial()("localhost", port, Sink(), options)
@@ -176,7 +176,7 @@ def use_the_layer_of_the_loop() -> None:
 
     async def wrap(
         sock: socket.socket, host: str, port: int, sink: Any, options: Any
-    ) -> transport.Transport:
+    ) -> transport.TransportPort:
         _, made = await asyncio.get_running_loop().create_connection(
             lambda: transport.TcpTransport(
                 options.max_frame_size, sink, options.large, f"{host}:{port}"

@@ -377,14 +377,15 @@ class JavaTransactions(Java):
     can = frozenset({"transact", "copy", "produce"})
 
     def load(self):
-        from kafkaio.testing.kafka._tools import tool_jars
-
+        from kafkaio.testing.kafka._jars import fetch_jars, pinned
         from kafkaio.testing.kafka._java import find_java
         from kafkaio.testing.kafka._releases import find_release
 
         release = find_release("4.3")
         java = find_java(release.minimum_java).path.resolve()
-        jars = os.pathsep.join(map(str, tool_jars(release.version)))
+        version = release.version
+        wanted = pinned(version, "broker") + pinned(version, "tools")
+        jars = os.pathsep.join(map(str, fetch_jars(wanted)))
         here = Path(__file__).resolve().with_name("java") / "TransactionBench.java"
         runner = Path(os.environ["KAFKAIO_BENCH_RUNNER"], "java").resolve()
         sources = [runner / "Bench.java", here]

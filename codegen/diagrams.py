@@ -63,14 +63,14 @@ def diagrams() -> dict[str, str]:
         ),
         "classic": diagram(
             classic.TRANSITIONS,
-            classic.State.UNJOINED,
-            [classic.State.LEFT],
+            classic.ClassicState.UNJOINED,
+            [classic.ClassicState.LEFT],
             omit=f"{common}|MEMBER_LOST|GENERATION_LOST",
         ),
         "kip848": diagram(
             kip848.TRANSITIONS,
-            kip848.State.UNJOINED,
-            [kip848.State.LEFT],
+            kip848.Kip848State.UNJOINED,
+            [kip848.Kip848State.LEFT],
             omit=f"{common}|FENCED",
         ),
     }

@@ -42,12 +42,14 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio._machines.accumulator": ("BufferStatistics",),
         "kafkaio._net.connection": ("ConnectionStatistics",),
         "kafkaio._net.connection_class": ("ConnectionClass",),
-        "kafkaio._net.transport": ("Dial", "DialOptions", "FrameSink", "Transport"),
+        "kafkaio._net.transport": (
+            *("Dial", "DialOptions", "FrameSinkPort", "TransportPort"),
+        ),
         "kafkaio._producer": (
             *("DeliveriesFailed", "Delivery", "Producer", "ProducerStatistics"),
             *("TableDelivery", "Transaction", "TransactionOutcome"),
         ),
-        "kafkaio._records._impl": ("Places", "Record", "accelerated"),
+        "kafkaio._records._impl": ("RowReceipts", "Record", "accelerated"),
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (
             *("AcknowledgedBatch", "FetchedPart", "Observed", "Observer"),

@@ -70,8 +70,8 @@ from kafkaio._net.connection_class import ConnectionClass as ConnectionClass
 from kafkaio._net.transport import (
     Dial as Dial,
     DialOptions as DialOptions,
-    FrameSink as FrameSink,
-    Transport as Transport,
+    FrameSinkPort as FrameSinkPort,
+    TransportPort as TransportPort,
 )
 from kafkaio._producer import (
     DeliveriesFailed as DeliveriesFailed,
@@ -83,8 +83,8 @@ from kafkaio._producer import (
     TransactionOutcome as TransactionOutcome,
 )
 from kafkaio._records._impl import (
-    Places as Places,
     Record as Record,
+    RowReceipts as RowReceipts,
     accelerated as accelerated,
 )
 from kafkaio._runtime.observer import (

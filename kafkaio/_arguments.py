@@ -13,10 +13,10 @@ from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 
 def check_topic(topic: object) -> None:
-    """Check the name of a topic; whether it is legal is for the broker to say.
+    """Check the type of a topic name; the broker decides whether it is legal.
 
     Raises:
-        ArgumentTypeError: it is no str.
+        ArgumentTypeError: it is not a str.
         ArgumentValueError: it is empty.
     """
     if not isinstance(topic, str):
@@ -29,7 +29,7 @@ def topics_of(topics: str | Iterable[str]) -> tuple[str, ...]:
     """Return the names of topics, each once: one, or any number of them.
 
     Raises:
-        ArgumentTypeError: they are no collection, or one of them is no str.
+        ArgumentTypeError: they are not a collection, or one of them is not a str.
         ArgumentValueError: one of them is empty.
     """
     names: object = [topics] if isinstance(topics, str) else topics
@@ -47,7 +47,7 @@ def check_partition(partition: object) -> None:
     """Check the number of a partition.
 
     Raises:
-        ArgumentTypeError: it is no int.
+        ArgumentTypeError: it is not an int.
         ArgumentValueError: it is negative.
     """
     if not _is_int(partition):
@@ -62,14 +62,14 @@ def partition_of(partition: object) -> TopicPartition:
     """Return a pair of topic and number as a TopicPartition.
 
     Raises:
-        ArgumentTypeError: it is no such pair.
+        ArgumentTypeError: it is not such a pair.
         ArgumentValueError: the topic is empty, or the number negative.
     """
     if not isinstance(partition, tuple) or len(partition) != 2:
-        raise ArgumentTypeError(f"{partition!r} is no TopicPartition")
+        raise ArgumentTypeError(f"{partition!r} is not a TopicPartition")
     topic, number = partition
     if not isinstance(topic, str) or not _is_int(number):
-        raise ArgumentTypeError(f"{partition!r} is no TopicPartition")
+        raise ArgumentTypeError(f"{partition!r} is not a TopicPartition")
     if not topic or number < 0:
         raise ArgumentValueError(f"there is no partition {number} of a topic {topic!r}")
     if isinstance(partition, TopicPartition):
@@ -81,7 +81,7 @@ def partitions_of(partitions: object) -> list[TopicPartition]:
     """Return a collection of partitions as a list.
 
     Raises:
-        ArgumentTypeError: it is no collection, or an item is no TopicPartition.
+        ArgumentTypeError: it is not a collection, or an item is not a TopicPartition.
         ArgumentValueError: a topic is empty, or a number negative.
     """
     if not isinstance(partitions, Iterable):
@@ -96,7 +96,7 @@ def check_group(group: object) -> None:
     """Check the name of a group.
 
     Raises:
-        ArgumentTypeError: it is no str.
+        ArgumentTypeError: it is not a str.
         ArgumentValueError: it is empty.
     """
     if not isinstance(group, str):
@@ -122,7 +122,7 @@ def level_of(isolation_level: object) -> int:
 def offset_of(offset: object) -> OffsetAndMetadata:
     """Return an offset with what is committed beside it.
 
-    A negative offset is not refused: the caller knows what it means.
+    Negative offsets pass: some callers give them a meaning.
 
     Raises:
         ArgumentTypeError: it is neither an int nor an OffsetAndMetadata of an int.
@@ -135,13 +135,13 @@ def offset_of(offset: object) -> OffsetAndMetadata:
         or not _is_int(where.leader_epoch)
     ):
         raise ArgumentTypeError(
-            f"{offset!r} is no offset: give an int, or an OffsetAndMetadata of an int"
+            f"{offset!r} is not an offset: give an int or an OffsetAndMetadata"
         )
     return where
 
 
 def count_of(name: str, count: object, default: int) -> int:
-    """Return a number of things, of which there must be one at least.
+    """Return a count, which is at least 1.
 
     Raises:
         ArgumentTypeError: it is neither an int nor None.
@@ -165,12 +165,13 @@ def seconds_of(name: str, seconds: object, least: float = 0.0) -> float:
         least: the least number that is accepted.
 
     Raises:
-        ArgumentTypeError: it is no number.
+        ArgumentTypeError: it is not a number.
         ArgumentValueError: it is less than ``least``, or not a number (NaN).
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise ArgumentTypeError(f"{name} must be a number of seconds, not {seconds!r}")
-    if not seconds >= least:  # true of NaN, too
+    # Not `seconds < least`, which is false for NaN.
+    if not seconds >= least:
         raise ArgumentValueError(f"{name}={seconds} must be {least:g} seconds or more")
     return seconds
 

@@ -158,7 +158,7 @@ def constructor(cls: Callable[P, T]) -> Callable[P, T]:
 
     Raises:
         TypeError: the class has a ``__post_init__``, or a field whose default has to be
-            made or that is no parameter.
+            made or that is not a parameter.
     """
     found: Callable[P, T] | None = _CONSTRUCTORS.get(cls)
     if found is None:

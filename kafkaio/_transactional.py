@@ -17,7 +17,11 @@ from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
 class GroupOffsetsPort(Protocol):
-    """Offsets that a transaction commits for the group of one consumer."""
+    """Offsets that a transaction commits for a group.
+
+    Without a consumer whose place in the group a broker could check, the bodies here
+    hold.
+    """
 
     @property
     def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
@@ -30,10 +34,10 @@ class GroupOffsetsPort(Protocol):
 
         TxnOffsetCommit does that from version 3 on (KIP-447).
         """
-        ...
+        return False
 
     def identity(self) -> GroupMetadata:
-        """The group and the member's place in it, as they are now."""
+        """Return the group and the member's place in it, as they are now."""
         ...
 
     def check(self) -> None:
@@ -42,15 +46,16 @@ class GroupOffsetsPort(Protocol):
         Raises:
             PartitionLost: an assignment that they belong to has ended.
         """
-        ...
+        return
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the consumer's metadata lacks one of these partitions, too.
+        """Whether the consumer's metadata, too, lacks one of these partitions.
 
         Args:
-            partitions: what the group's coordinator does not know.
+            partitions: those that the group's coordinator does not know.
         """
-        ...
+        del partitions
+        return False
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether to commit again, because the member has another place by now.
@@ -59,11 +64,12 @@ class GroupOffsetsPort(Protocol):
             code: the coordinator's error code for a request.
             identity: the identity in that request.
         """
-        ...
+        del code, identity
+        return False
 
     def committed(self) -> None:
         """Note that the transaction has committed the offsets."""
-        ...
+        return
 
 
 class JoinedConsumerPort(Protocol):

@@ -61,12 +61,12 @@ from kafkaio._records.batch import (
     BinaryView,
     Columns,
     ColumnsBuilder,
+    DecodedColumns,
     Destinations,
     HeaderColumns,
     HeaderView,
     RecordCursor,
     Rows,
-    Wanted,
     column_partitions,
 )
 from kafkaio.errors import (
@@ -179,7 +179,7 @@ class TableBuilder:
 
     def __init__(self, *, headers: bool = False, limit: int = MOST_BYTES) -> None:
         self._headers = headers
-        self._columns = ColumnsBuilder(Wanted(headers=headers), limit=limit)
+        self._columns = ColumnsBuilder(DecodedColumns(headers=headers), limit=limit)
         # The partitions of the records of this chunk, as runs: partition and length.
         self._runs: list[tuple[TopicPartition, int]] = []
         self._chunks: list[pa.RecordBatch] = []
@@ -489,7 +489,7 @@ def _ranges_of(ranges: object) -> list[OffsetRange]:
     return found
 
 
-class _Place(NamedTuple):
+class _ChunkPart(NamedTuple):
     """Where some records of a chunk are from.
 
     Attributes:
@@ -519,7 +519,7 @@ class _Chunk(NamedTuple):
     """
 
     columns: Columns
-    places: list[_Place]
+    places: list[_ChunkPart]
     runs: list[tuple[int, int, int]]
 
     def name(self, array: pa.Array, accepts: Callable[[pa.Array], object]) -> str:
@@ -569,7 +569,7 @@ class _RangeForm:
             )
         self._schema = schema
         self._forms = [_form_of(field) for field in schema]
-        self.wanted: Wanted = Wanted(
+        self.wanted: DecodedColumns = DecodedColumns(
             offsets="offset" in names,
             timestamps="timestamp" in names,
             keys="key" in names,
@@ -859,7 +859,7 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             part: the first of them.
             before: gets the offsets that were accepted before of their ranges.
         """
-        columns, places = self._columns, list[_Place]()
+        columns, places = self._columns, list[_ChunkPart]()
         runs: list[tuple[int, int, int]] = []
         following: RangePart | None = part
         while following is not None:
@@ -868,7 +868,7 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             length = columns.length
             is_sound = self._gather(part, runs)
             if rows := columns.length - length:
-                places.append(_Place(part.within.partition, start, rows))
+                places.append(_ChunkPart(part.within.partition, start, rows))
             fetcher.accept(part)
             if not is_sound:
                 # The network may be the cause: what is corrupt is fetched once more.

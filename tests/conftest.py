@@ -10,13 +10,16 @@ from __future__ import annotations
 import logging
 import re
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import wraps
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from kafkaio.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkaio.testing.kafka import Kafka
 
 SECRET: Final = re.compile(
     r"\b(?:alice|another|bob|carl|carol|orders|wrong)-secret|secret-token|a secret/1"
@@ -94,3 +97,11 @@ def pytest_runtest_makereport() -> Generator[
         report.longrepr = "shows a secret:\n" + "\n".join(_shown)
     _shown.clear()
     return report
+
+
+@pytest.fixture(scope="session")
+def real_kafka_source() -> Callable[[int, str], Kafka]:
+    """Start releases before KRaft, too, which need a ZooKeeper."""
+    from tests.support.kafka import real_kafka  # imports cost time
+
+    return real_kafka

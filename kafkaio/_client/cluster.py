@@ -35,7 +35,7 @@ from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import Announced, Features
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.metadata import ClusterView, Endpoint
+from kafkaio._machines.metadata import ClusterView, EndpointPort
 from kafkaio._machines.refresh import Topics
 from kafkaio._net.connection import Connection, ConnectionStatistics
 from kafkaio._net.connection_class import ConnectionClass
@@ -45,7 +45,7 @@ from kafkaio._net.transport import Dial
 from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, State
+from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, LifecycleState
 from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
@@ -149,6 +149,8 @@ class Cluster:
             on_lost=self._connection_lost,
             on_opened=self._connection_opened,
         )
+        #: Returns the open connection of a class to a broker, or None.
+        self.ready_connection = self._pool.ready
         # Invariant: exactly the classes on loan, with weak references to borrowers, so
         # that a reader that was dropped without `close` does not keep its class.
         self._borrowed: dict[ConnectionClass, ref[object]] = {}
@@ -320,7 +322,7 @@ class Cluster:
         self._fail_waiters()
 
     def _check(self) -> None:
-        self.life.check(State.STARTING)
+        self.life.check(LifecycleState.STARTING)
 
     def report_late_timer(self, seconds: float) -> None:
         """Report to the observer that the event loop ran a timer late.
@@ -684,7 +686,7 @@ class Cluster:
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
+        endpoints: Iterable[EndpointPort] = (),
     ) -> bool:
         """Apply the leader that a Produce or Fetch answer named (KIP-951).
 
@@ -763,12 +765,6 @@ class Cluster:
         """Take back what `borrow_class` has lent."""
         self._borrowed.pop(lent, None)
 
-    def ready_connection(
-        self, node_id: int, connection_class: ConnectionClass
-    ) -> Connection | None:
-        """Return the open connection of that class to a broker, or None."""
-        return self._pool.ready(node_id, connection_class)
-
     def expect_coordinators(self, kind: CoordinatorKind, keys: Iterable[str]) -> None:
         """Announce groups or ids that will be used soon: the next lookup has them, too.
 
@@ -786,7 +782,7 @@ class Cluster:
         None while the client does not run: `coordinator` and `connection` say why.
         """
         node_id = self._finder.cache.get(kind, key)
-        if node_id is None or self.life.state is not State.RUNNING:
+        if node_id is None or self.life.state is not LifecycleState.RUNNING:
             return None
         return self._pool.ready(node_id, connection_class)
 

@@ -20,7 +20,7 @@ from kafkaio._client.destinations import GroupCoordinator
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._client.retry import Attempts
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaError, UnsupportedVersion
@@ -52,7 +52,11 @@ _STABLE_FROM: Final = 7
 _ALL_FROM: Final = 2
 #: Refusals of the identity, which its owner may replace.
 _STALE: Final = frozenset(
-    {Step.RESET_GENERATION, Step.RESET_MEMBER, Step.REFRESH_MEMBER}
+    {
+        ReactionStep.RESET_GENERATION,
+        ReactionStep.RESET_MEMBER,
+        ReactionStep.REFRESH_MEMBER,
+    }
 )
 
 

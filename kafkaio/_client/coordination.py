@@ -12,18 +12,18 @@ well when any connection to it breaks, and when the metadata no longer lists it.
 
 from __future__ import annotations
 
-from asyncio import Future
 from collections.abc import Callable
 from math import inf
-from typing import Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 import anyio
 
+from kafkaio._client.ports import ConnectionPort
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import reaction
-from kafkaio._net.connection import Reply
+from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio.errors import (
@@ -45,109 +45,8 @@ _KINDS = {
 }
 
 
-class CoordinatorConnection(Protocol):
-    """A connection to a coordinator.
-
-    Attributes:
-        node_id: the broker.
-    """
-
-    node_id: int
-
-    @property
-    def versions(self) -> ApiVersions:
-        """The versions of requests that the broker supports."""
-        ...
-
-    @property
-    def throttled(self) -> float:
-        """Seconds for which the broker's quota still forbids sending."""
-        ...
-
-    def why_late(self, api: str) -> str:
-        """Why a request has no answer yet, for error messages."""
-        ...
-
-    def why_held(self) -> str:
-        """Why nothing is sent now, for error messages; an empty text if it is."""
-        ...
-
-    async def call(
-        self,
-        request: Request[ResponseT],
-        *,
-        timeout: float,
-        max_version: int | None = None,
-    ) -> ResponseT:
-        """Send a request and wait for its answer."""
-        ...
-
-    def submit(
-        self,
-        request: Request[ResponseT],
-        *,
-        timeout: float,
-        max_version: int | None = None,
-    ) -> Future[ResponseT]:
-        """Send a request now; the future gets its answer, unless it is cancelled.
-
-        The future has failed already if the request could not be sent.
-        """
-        ...
-
-    def submit_to(
-        self,
-        reply: Reply,
-        request: Request[Response],
-        *,
-        timeout: float,
-        max_version: int | None = None,
-    ) -> None:
-        """Send a request now, and pass the answer to ``reply`` where it arrives.
-
-        If the request cannot be sent, the error is passed on before the call returns.
-        """
-
-
-class CoordinatorCluster(Protocol):
-    """Finds coordinators and connects to them."""
-
-    async def coordinator(
-        self,
-        kind: CoordinatorKind,
-        key: str,
-        *,
-        timeout: float,
-        on_failure: Callable[[KafkaError], None] | None = None,
-    ) -> int:
-        """The node id of the coordinator; ``on_failure`` is told why none was found."""
-        ...
-
-    def ready_coordinator(
-        self, kind: CoordinatorKind, key: str, connection_class: ConnectionClass
-    ) -> CoordinatorConnection | None:
-        """The open connection to a known coordinator, or None; looks nothing up."""
-        ...
-
-    def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
-        """The coordinator is no longer that node."""
-        ...
-
-    async def connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> CoordinatorConnection:
-        """The connection of that class to a broker, opened if there is none."""
-        ...
-
-    def ready_connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> CoordinatorConnection | None:
-        """The open connection of that class to a broker, or None; opens nothing."""
-        ...
-
-    def close_connections(self, node_id: int, cause: KafkaError) -> None:
-        """A broker does not answer: fail the requests that are in flight to it."""
-        ...
+#: What the transaction manager calls it.
+CoordinatorConnection: TypeAlias = Connection
 
 
 class CoordinatorRpc:
@@ -177,7 +76,7 @@ class CoordinatorRpc:
     )
 
     def __init__(
-        self, cluster: CoordinatorCluster, kind: CoordinatorKind, key: str
+        self, cluster: ConnectionPort, kind: CoordinatorKind, key: str
     ) -> None:
         self._cluster = cluster
         self.kind: CoordinatorKind = kind
@@ -214,7 +113,7 @@ class CoordinatorRpc:
 
     async def connection(
         self, connection_class: ConnectionClass, deadline: float
-    ) -> CoordinatorConnection:
+    ) -> Connection:
         """A connection to the coordinator.
 
         Args:
@@ -257,9 +156,7 @@ class CoordinatorRpc:
     def _not_found(self, error: KafkaError) -> None:
         self.failure = error
 
-    def ready(
-        self, *connection_classes: ConnectionClass
-    ) -> CoordinatorConnection | None:
+    def ready(self, *connection_classes: ConnectionClass) -> Connection | None:
         """The first open connection of these to the coordinator; opens nothing."""
         node_id = self._node_id
         if node_id is None:
@@ -298,7 +195,7 @@ class CoordinatorRpc:
 
     async def call_on(  # noqa: PLR0913 - the request and its limits
         self,
-        connection: CoordinatorConnection,
+        connection: Connection,
         request: Request[ResponseT],
         *,
         timeout: float,
@@ -464,7 +361,7 @@ class CoordinatorRpc:
 
     def _check_version(
         self,
-        connection: CoordinatorConnection,
+        connection: Connection,
         request: Request[Response],
         min_version: int,
         max_version: int | None,

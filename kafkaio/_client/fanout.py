@@ -53,7 +53,7 @@ from kafkaio._client.destinations import Destination, Leader
 from kafkaio._client.retry import RetryLater, RetryPolicy, timed_out
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._machines.reactions import Reaction, ReactionStep, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
@@ -430,7 +430,7 @@ def sort_answers(
         what = by_code.get(answer.code)
         if what is None:
             what = by_code[answer.code] = operation.reaction(answer.code)
-        if what.step is Step.SUCCESS:
+        if what.step is ReactionStep.SUCCESS:
             results.found[item] = answer.value
             continue
         reason = answer.message or meaning(answer.code)

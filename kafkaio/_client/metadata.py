@@ -22,14 +22,14 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import (
     RELIABLE_EPOCHS_SINCE,
     ClusterView,
-    Endpoint,
+    EndpointPort,
     Epochs,
     UnavailableTopics,
     controllers_as_brokers,
     merge,
     with_leader,
 )
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._machines.refresh import RefreshRequest, RefreshSchedule, Topics
 from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
@@ -196,7 +196,7 @@ class MetadataUpdater:
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint],
+        endpoints: Iterable[EndpointPort],
     ) -> bool:
         """Apply a leader that an answer named (KIP-951); whether it is a newer one."""
         # In any case: the hint has the leader alone, not its replicas (KIP-951).
@@ -232,7 +232,7 @@ class MetadataUpdater:
             self._schedule.abandoned()
             raise
         self._began_at = None
-        self.attempted.tell()
+        self.attempted.notify_all()
 
     async def _fetch(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
         """Ask one broker; if none can be reached, one of the bootstrap servers."""
@@ -309,7 +309,7 @@ class MetadataUpdater:
     ) -> None:
         # A broker may send the client back to the bootstrap servers (KIP-1102).
         error = ErrorCode(response.error_code)
-        if reaction(ApiKey.METADATA, error).step is Step.REBOOTSTRAP:
+        if reaction(ApiKey.METADATA, error).step is ReactionStep.REBOOTSTRAP:
             self._rebootstrap()
         if error:
             raise broker_error(response.error_code, "the broker refused Metadata")
@@ -331,7 +331,7 @@ class MetadataUpdater:
         self._publish(merged.view)
         self._report_unavailable()
         self._observer.metadata_updated(len(self.view.brokers), len(self.view.topics))
-        self.updated.tell()
+        self.updated.notify_all()
 
     def _report_unavailable(self) -> None:
         wanted = self._schedule.interest.names()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkaio._client.fanout import ItemT, Operation, Results, ValueT
     from kafkaio._client.retry import RetryPolicy
     from kafkaio._machines.coordinators import CoordinatorKind
-    from kafkaio._machines.metadata import ClusterView, Endpoint
+    from kafkaio._machines.metadata import ClusterView, EndpointPort
     from kafkaio._machines.refresh import Topics
     from kafkaio._net.connection import Connection
     from kafkaio._net.connection_class import ConnectionClass
@@ -99,7 +99,7 @@ class ViewPort(Protocol):
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
+        endpoints: Iterable[EndpointPort] = (),
     ) -> bool:
         """Apply the leader that an answer named; return whether it is newer."""
         ...
@@ -193,6 +193,12 @@ class ConnectionPort(Protocol):
         on_failure: Callable[[KafkaError], None] | None = None,
     ) -> int:
         """Return the node id of a coordinator; find it if it is not known."""
+        ...
+
+    def ready_coordinator(
+        self, kind: CoordinatorKind, key: str, connection_class: ConnectionClass, /
+    ) -> Connection | None:
+        """Return the open connection to a coordinator that is known, or None."""
         ...
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:

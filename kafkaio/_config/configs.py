@@ -388,7 +388,7 @@ class ClientConfig:
         is_own=True,
     )
 
-    #: Arguments of the constructor that are no options, to be suggested for others.
+    #: Arguments of the constructor that are not options; suggested for similar names.
     ARGUMENTS: ClassVar[tuple[str, ...]] = ("bootstrap_servers", "observer")
 
     def __post_init__(self) -> None:
@@ -914,7 +914,7 @@ class ConsumerConfig(ClientConfig):
         store = self.offset_store
         if isinstance(store, type) or not isinstance(store, OffsetStore):
             raise wrong_value(
-                "offset_store", store, "is no object with the methods of OffsetStore"
+                "offset_store", store, "does not have the methods of OffsetStore"
             )
         if self.group_id is None:
             raise ConfigurationError(
@@ -992,7 +992,7 @@ def _check(config: ClientConfig) -> None:
         raise wrong_value(
             "ssl_context",
             context,
-            "is no ssl.SSLContext, as ssl.create_default_context() makes it",
+            "is not an ssl.SSLContext; ssl.create_default_context() makes one",
         )
     if not config.security_protocol.endswith("SSL"):
         raise ConfigurationError(
@@ -1080,7 +1080,7 @@ def _check_provider(provider: object) -> None:
         raise wrong_value(
             "sasl_oauth_token_provider",
             provider,
-            "is no function that returns a token when it is awaited",
+            "is not a function that returns a token when it is awaited",
         )
 
 
@@ -1183,7 +1183,7 @@ def _parse_server(text: str) -> tuple[str, int]:
     if found is None or not 0 < port < 65536 or len(text) > _LONGEST_ADDRESS:
         from kafkaio._config.shown import shown_server
 
-        url = "; it is no URL" if "://" in text else ""
+        url = "; it is not a URL" if "://" in text else ""
         raise ConfigurationError(
             f"bootstrap server {shown_server(text)}: use host:port, or [address]:port "
             f"for IPv6{url}"
@@ -1230,7 +1230,7 @@ def iso_duration_ms(text: str) -> int | None:
     """Read an ISO 8601 duration in days, hours, minutes and seconds.
 
     Returns:
-        Milliseconds, or None if the text is no such duration.
+        Milliseconds, or None if the text is not such a duration.
     """
     found = re.fullmatch(
         r"P(?:(?P<d>\d+)D)?"

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kafkaio.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    # Not needed at run time, and configurations are no bases of it.
+    # A protocol of typeshed, which does not exist at run time.
     from _typeshed import DataclassInstance
 
 T = TypeVar("T")
@@ -200,7 +200,7 @@ def check_value(declared: Field[Any], value: object, name: str = "") -> None:
         _check_choice(name, value, facts.choices)
     elif facts.function:
         if value is not None and not callable(value):
-            raise wrong_value(name, value, f"is no {facts.function}")
+            raise wrong_value(name, value, f"is not a {facts.function}")
     else:
         _check_type(name, value, types_of(declared))
         _check_bounds(name, value, facts.bounds)

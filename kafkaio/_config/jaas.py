@@ -7,7 +7,7 @@ The form is that of Java's clients (KIP-85)::
 
 A word ends at a space, ``=`` or ``;``. Values in single or double quotes may have any
 character; a backslash escapes one. Java reads the text with its ``StreamTokenizer``,
-and so does this module: an unquoted number is no value, and ``/`` begins a comment.
+and so does this module: an unquoted number is not a value, and ``/`` begins a comment.
 
 No error and no ``repr`` shows a value. State: none.
 """

@@ -144,7 +144,7 @@ class TokenRequest:
 def read_login(
     properties: Mapping[str, object],
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Read what is no option of kafkaio by itself.
+    """Read the properties that are not options of kafkaio.
 
     Args:
         properties: values by dotted name. ``sasl.jaas.config`` may be a `LoginModule`.

@@ -136,7 +136,7 @@ def _foreign_option(name: str) -> str | None:
 def wrong_choice(
     name: str, value: object, choices: Collection[str | int | None]
 ) -> ConfigurationError:
-    """Return the error for a value that is no choice of its option."""
+    """Return the error for a value that is not one of the choices of its option."""
     text = str(value)
     if text.upper() == "JKS":
         return ConfigurationError(
@@ -152,7 +152,7 @@ def wrong_choice(
         )
     near = nearest(text, [str(choice) for choice in choices], _NEAR_CHOICE)
     is_near = isinstance(value, str) and near
-    # What resembles a choice is one misspelt, and no secret.
+    # A value that resembles a choice is a misspelt choice, so it may be shown.
     what = f"{name}={value!r}" if is_near else shown(name, value)
     return ConfigurationError(
         f"{what} is not one of {', '.join(map(repr, choices))}"

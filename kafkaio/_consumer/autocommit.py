@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 
+from kafkaio._client.ports import ReportPort
 from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._consumer.reading.exclusive import ExclusiveReading
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.patience import Patience
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio.errors import (
     BrokerError,
@@ -41,36 +42,12 @@ _LOOK_EVERY: Final = 1.0
 _LOOKS: Final = 10
 
 
-class Cluster(Protocol):
-    """What this uses of the cluster."""
-
-    @property
-    def observer(self) -> Observer:
-        """Hears of failed commits."""
-        ...
-
-    def report_late_timer(self, seconds: float) -> None:
-        """Note by how much a timer of the event loop was late."""
-
-
-class Member(Protocol):
-    """What this uses of the membership in the group."""
-
-    @property
-    def revoke_due(self) -> float | None:
-        """When partitions with a requested revocation are lost; None without any."""
-        ...
-
-    def polled(self, moment: float) -> None:
-        """Note that the user reads on."""
-
-
 class AutoCommitter:
     """Commits finished records in the background, and shows signs of life.
 
     Args:
         config: the consumer's options.
-        cluster: see `Cluster`.
+        cluster: observes failed commits, and late timers of the event loop.
         reader: what is read.
         reading: whether a task reads.
         member: the membership in the group; None without a group.
@@ -84,10 +61,10 @@ class AutoCommitter:
     def __init__(  # noqa: PLR0913
         self,
         config: ConsumerConfig,
-        cluster: Cluster,
+        cluster: ReportPort,
         reader: Reader,
         reading: ExclusiveReading,
-        member: Member | None,
+        member: ConsumerMember | None,
         commit: Callable[[Commit, Patience], Awaitable[None]],
         start_soon: Callable[[Child, str], None],
     ) -> None:

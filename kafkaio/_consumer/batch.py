@@ -1,9 +1,9 @@
 """Batches of records of one partition, as a consumer hands them out.
 
-A batch keeps cursors into decompressed record batches, and makes records when they are
-asked for. Its memory is that of the bytes behind the cursors: often all records of a
-fetch response. `detach` copies the batch's own bytes out of it, so that a batch that
-is kept for long keeps nothing else.
+A batch keeps cursors into decompressed record batches, and creates records on demand.
+It keeps the bytes behind the cursors in memory, often those of a whole fetch response.
+`detach` copies the batch's own bytes out of the response, so that a batch that is kept
+for long keeps nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Frame:
 
     Attributes:
         size: bytes of it that are records.
-        in_use: record batches of it that were not read to their end.
+        in_use: the number of its record batches that were not read to their end.
     """
 
     __slots__ = ("in_use", "size")
@@ -78,7 +78,7 @@ class Batch:
         self.topic, self.partition = tp
         self.assignment: int = assignment
         self._pieces = pieces
-        # The fetch responses that the pieces are in.
+        # The fetch responses of the pieces; None for a piece with its own bytes.
         self._frames = frames
         self._count = sum(map(size_of, pieces))
         self._records: list[Record] | None = None
@@ -114,6 +114,7 @@ class Batch:
             if isinstance(piece, list):
                 values += [record.value for record in piece]
             else:
+                # A copy, as for iteration: a cursor can be read once, a batch again.
                 values += piece.copy().take_values(self._count)
         return values
 
@@ -169,6 +170,7 @@ class Batch:
         piece = self._pieces[-1]
         if isinstance(piece, list):
             return piece[-1]
+        # Skipping creates no records.
         cursor = piece.copy()
         cursor.skip(cursor.remaining - 1)
         return next(cursor)
@@ -182,9 +184,9 @@ def detach(batch: Batch) -> None:
 
 
 def detach_if_alone(batch: Batch) -> None:
-    """Detach a batch if nothing else keeps one of its fetch responses.
+    """Detach a batch if it alone keeps one of its fetch responses in memory.
 
-    Such a response is not counted in the buffers any more.
+    The buffers do not count such a response any more.
     """
     if any(frame is not None and not frame.in_use for frame in batch._frames):
         detach(batch)
@@ -193,7 +195,8 @@ def detach_if_alone(batch: Batch) -> None:
 def end_of(what: Record | Batch) -> OffsetAndMetadata:
     """Return the offset after a record, or after a batch.
 
-    The record batch that a batch ends with may go on behind its last record.
+    After a batch it may be higher than the last record's offset plus one: the log
+    cleaner may have removed records at the end of the record batch.
     """
     if isinstance(what, Record):
         return OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
@@ -211,7 +214,7 @@ def to_table(
 ) -> pa.Table:
     """Return the records of several pieces as one table.
 
-    Each piece is read to its end before the next is asked for.
+    Each piece is read to its end before the next one is taken from ``pieces``.
 
     Args:
         pieces: either all are cursors, or all are records that were made.
@@ -221,6 +224,7 @@ def to_table(
     Raises:
         ImportError: pyarrow is not installed.
     """
+    # Few consumers need it, and it loads pyarrow.
     from kafkaio.arrow import TableBuilder, records_to_table
 
     builder = TableBuilder(headers=headers)

@@ -38,7 +38,7 @@ from kafkaio._consumer.fetch.answers import LogEnds
 from kafkaio._consumer.fetch.fetcher import Fetcher
 from kafkaio._consumer.fetch.positioner import Positioner
 from kafkaio._consumer.fetch.resets import NewcomerLookup
-from kafkaio._consumer.group.member import GroupMember
+from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._consumer.group.rewind import Moved, Rewinder, outcome
 from kafkaio._consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio._consumer.parallel.run import Handler, OnDead, Runner, TransactionalRun
@@ -70,7 +70,7 @@ from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import Lifecycle, State
+from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
 from kafkaio._runtime.log import listed_by_reason
 from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
@@ -119,7 +119,7 @@ _COMMITTING: Final = 5.0
 #: record takes a look at a clock that costs less and is less exact.
 _ALLOWANCE: Final = 256
 #: Looked at for each record that crosses from an I/O thread.
-_RUNNING: Final = State.RUNNING
+_RUNNING: Final = LifecycleState.RUNNING
 
 
 def _is_refused_topic(error: BaseException) -> bool:
@@ -172,7 +172,7 @@ class Core:
         self._supervisor = Supervisor("kafkaio consumer", self.life.crashed)
         self._news = Wakeup()
         self._positioned = Broadcast()
-        self._is_looking = False
+        self._is_waking = False
         self.time_slice: TimeSlice = TimeSlice()
         self.reading: ExclusiveReading = ExclusiveReading()
         self.user_code: UserCode = UserCode()
@@ -182,7 +182,7 @@ class Core:
         self._idle = 0.0, inf
         self._clock: Callable[[], float] = float
         self.reader: Reader = Reader(
-            config, on_change=self.look, on_news=self._news.notify
+            config, on_change=self.wake_tasks, on_news=self._news.notify
         )
         self.reader.allowance = self._allowance
         self.reader.prepare_with(self._supervisor.start_soon)
@@ -198,7 +198,7 @@ class Core:
         self._commit_ended = Broadcast()
         self._close_by = inf
         # Whether commits, holds and callbacks had their time when this closed.
-        self._has_parted = False
+        self._has_left = False
         self._make_fetch_parts()
         self._make_assignment(
             Callbacks(
@@ -240,13 +240,13 @@ class Core:
 
     def _make_group_parts(self) -> None:
         self.committer: OffsetCommitter | None = None
-        self.member: GroupMember | None = None
+        self.member: ConsumerMember | None = None
         self.rewinder: Rewinder | None = None
         # Whether the member was started, and not left since.
         self._takes_part = False
         if self.config.group_id is not None:
             committer = OffsetCommitter(self.cluster, self.config, self.identity)
-            member = GroupMember(self.cluster, self.config, self.assigned)
+            member = ConsumerMember(self.cluster, self.config, self.assigned)
             committer.attach(member)
             self.committer, self.member = committer, member
             self.rewinder = Rewinder(member, committer, self.cluster, self._lookup)
@@ -307,9 +307,9 @@ class Core:
         if wanted.is_subscription and self.member is not None:
             await self._wait_joined(self.member, within)
         elif wanted.is_subscription:
-            await self._assigner.look(deadline - now())
+            await self._assigner.update(deadline - now())
 
-    async def _wait_joined(self, member: GroupMember, within: float | None) -> None:
+    async def _wait_joined(self, member: ConsumerMember, within: float | None) -> None:
         # A rebalance takes as long as the other members take, so only a time limit of
         # the user's ends that. Without one, a coordinator that cannot be found, or that
         # refuses for a passing reason all the time, ends it.
@@ -387,7 +387,7 @@ class Core:
 
     async def _close(self, within: float | None) -> None:
         limit = CLOSE_TIMEOUT if within is None else within
-        if self.life.state in {State.CLOSING, State.CLOSED}:
+        if self.life.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}:
             if not self.user_code.have_caller:
                 self._stop_waiting_for(caller())
                 with anyio.move_on_after(limit):
@@ -398,7 +398,7 @@ class Core:
                 "close() waits for handlers and callbacks to end, and for this one, "
                 "too: call it in another task"
             )
-        was_running = self.life.begin_close() is State.RUNNING
+        was_running = self.life.begin_close() is LifecycleState.RUNNING
         self._stop_waiting_for(caller())
         if was_running and self.reader.divider is not None:
             self.reader.divider.begin_draining()
@@ -407,7 +407,7 @@ class Core:
         self._positioned.fail(self.life.why_unusable)
         deadline = now() + limit
         await self.life.close(
-            partial(self._part if was_running else self._leave_group, deadline),
+            partial(self._leave if was_running else self._leave_group, deadline),
             partial(self._end, deadline),
         )
 
@@ -419,7 +419,7 @@ class Core:
         if self.reader.divider is not None:
             self.reader.divider.leave(closing)
 
-    async def _part(self, deadline: float) -> None:
+    async def _leave(self, deadline: float) -> None:
         self._close_by = deadline
         await self._drain(deadline - now())
         with anyio.CancelScope(deadline=deadline):
@@ -434,14 +434,14 @@ class Core:
                 left = max(0.0, deadline - now())
                 await self.member.leave(left - min(_LEAVING, left / 4))
             await self.assigned.left()
-            self._has_parted = True
+            self._has_left = True
 
     async def _leave_group(self, deadline: float) -> None:
         # Of a consumer that failed, or never ran: what its member has left undone.
         if self.member is not None and self._takes_part:
             with anyio.CancelScope(deadline=deadline):
                 await self.member.finish_leaving()
-        self._has_parted = True
+        self._has_left = True
 
     async def _drain(self, within: float) -> None:
         # Let the work that several tasks began be finished, as far as time allows.
@@ -453,18 +453,18 @@ class Core:
             finally:
                 divider.stop()
 
-    async def _part_at_once(self, deadline: float) -> None:
+    async def _leave_now(self, deadline: float) -> None:
         # There is no time left for commits, holds and callbacks. The member leaves all
         # the same: else the group would keep its partitions until the session ends.
         left = min(deadline - now(), _LEAVING_AT_ONCE)
         if self.member is not None and self._takes_part:
             with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
-                await self.member.leave_at_once()
+                await self.member.leave_now()
 
     async def _end(self, deadline: float) -> None:
         try:
-            if not self._has_parted:
-                await self._part_at_once(deadline)
+            if not self._has_left:
+                await self._leave_now(deadline)
         finally:
             is_news = self.life.ended()
             self._leave_cluster()
@@ -520,26 +520,26 @@ class Core:
 
     # Whether it can be used
 
-    def check(self, *, is_parting_ok: bool = False) -> None:
+    def check(self, *, while_closing: bool = False) -> None:
         """Raise unless the consumer can be used.
 
         Args:
-            is_parting_ok: whether it can be used while it closes.
+            while_closing: whether it can be used while it closes.
 
         Raises:
             ClosedError: it was not started, is closed, or belongs to another event
                 loop or process.
             KafkaError: a background task crashed.
         """
-        if is_parting_ok:
-            self.life.check(State.STARTING, State.CLOSING)
+        if while_closing:
+            self.life.check(LifecycleState.STARTING, LifecycleState.CLOSING)
         else:
-            self.life.check(State.STARTING)
+            self.life.check(LifecycleState.STARTING)
 
     def check_open(self) -> None:
         """Raise ClosedError if it is closed; it need not have been started."""
         self.life.check_process()
-        if self.life.state in {State.CLOSING, State.CLOSED}:
+        if self.life.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}:
             raise self.life.why_unusable()
 
     @property
@@ -571,7 +571,7 @@ class Core:
         self.assigned.feed.end(self.life.why_unusable())
         self.reader.interrupt()
         self._news.notify()
-        self._positioned.tell()
+        self._positioned.notify_all()
 
     # What to read
 
@@ -589,7 +589,7 @@ class Core:
         if wanted.partitions is not None and self.wanted.is_subscription:
             raise UsageError("topics are subscribed to: unsubscribe first")
         self.wanted = wanted
-        if self.life.state not in {State.RUNNING, State.STARTING}:
+        if self.life.state not in {LifecycleState.RUNNING, LifecycleState.STARTING}:
             return
         if wanted.is_nothing:
             self.reader.wake()  # a read that waits would wait for ever
@@ -606,7 +606,7 @@ class Core:
             self.assigned.assign_fixed(wanted.partitions or ())
         self._assigner.wake()
 
-    def _subscribe(self, member: GroupMember) -> None:
+    def _subscribe(self, member: ConsumerMember) -> None:
         wanted = self.wanted
         member.subscribe(wanted.pattern or wanted.topics or frozenset())
         if not self._takes_part:
@@ -732,30 +732,30 @@ class Core:
             lead=None if ends.log_start < 0 else max(0, at - ends.log_start),
         )
 
-    def look(self) -> None:
+    def wake_tasks(self) -> None:
         """Let every task look soon at what it has to do, because something changed.
 
         Many changes in one turn of the event loop cause one look.
         """
-        if self.life.state is State.RUNNING and not self._is_looking:
-            self._is_looking = True
-            self._supervisor.call_soon(self._look)
+        if self.life.state is LifecycleState.RUNNING and not self._is_waking:
+            self._is_waking = True
+            self._supervisor.call_soon(self._wake_tasks)
 
-    def _look(self) -> None:
-        self._is_looking = False
-        if self.life.state is State.RUNNING:
+    def _wake_tasks(self) -> None:
+        self._is_waking = False
+        if self.life.state is LifecycleState.RUNNING:
             self.fetcher.update()
             self._positioner.wake()
 
     def positions_changed(self) -> None:
         """Let those who wait for positions look again."""
-        self._positioned.tell()
+        self._positioned.notify_all()
         self._news.notify()
-        self.look()
+        self.wake_tasks()
 
     def _on_metadata(self, view: ClusterView) -> None:
         self._newcomers.described(view)
-        self.look()
+        self.wake_tasks()
         self._assigner.wake()
 
     # Reading
@@ -826,7 +826,7 @@ class Core:
                 await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
-                if self.life.state is not State.RUNNING:
+                if self.life.state is not LifecycleState.RUNNING:
                     self.check()
                 self.reader.check()
                 self.check_wanted()
@@ -948,7 +948,7 @@ class Core:
     @property
     def may_read(self) -> bool:
         """Whether the consumer is running and something is to be read."""
-        return self.life.state is State.RUNNING and not self.wanted.is_nothing
+        return self.life.state is LifecycleState.RUNNING and not self.wanted.is_nothing
 
     def awaits_commit(self, tp: TopicPartition) -> bool:
         """Whether finished records of a partition wait for the user to commit them."""
@@ -1001,7 +1001,7 @@ class Core:
         self, times: Mapping[TopicPartition, int], within: float
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the offsets of times, of `EARLIEST` or of `LATEST`."""
-        self.check(is_parting_ok=True)
+        self.check(while_closing=True)
         return await self._lookup.offsets(times, within=within)
 
     async def ends(
@@ -1045,7 +1045,7 @@ class Core:
 
     async def topics(self, within: float) -> frozenset[str]:
         """Return the names of all topics, as a broker knows them now."""
-        self.check(is_parting_ok=True)
+        self.check(while_closing=True)
         answer = await self.cluster.request(
             MetadataRequest(topics=None), timeout=within
         )
@@ -1058,7 +1058,7 @@ class Core:
 
     async def partitions_for_topic(self, topic: str, within: float) -> frozenset[int]:
         """Return the numbers of a topic's partitions, as a broker knows them now."""
-        self.check(is_parting_ok=True)
+        self.check(while_closing=True)
         found = await self.cluster.partitions_for([topic], within)
         return frozenset(found[topic])
 
@@ -1091,7 +1091,7 @@ class Core:
         """
         partitions = None if what is None else partitions_alone(what)
         try:
-            self.life.check(State.STARTING, State.CLOSING)
+            self.life.check(LifecycleState.STARTING, LifecycleState.CLOSING)
         except ClosedError:
             self._fence.check_closed(partitions or partitions_with_offsets(what))
             raise
@@ -1172,7 +1172,7 @@ class Core:
             if taken:
                 is_whole = len(taken) == len(commit.offsets)
                 self._committed(commit if is_whole else commit.of(taken))
-            self._commit_ended.tell()
+            self._commit_ended.notify_all()
 
     def _committed(self, commit: Commit) -> None:
         self.reader.sync()
@@ -1186,7 +1186,7 @@ class Core:
         self, partitions: Collection[TopicPartition] | None, within: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offsets of these or of all assigned partitions."""
-        self.check(is_parting_ok=True)
+        self.check(while_closing=True)
         chosen = self.assignment() if partitions is None else partitions
         committer = self.group_committer()
         return dict(await committer.fetch(chosen, timeout=within)) if chosen else {}
@@ -1265,7 +1265,7 @@ class Core:
         return self._transaction
 
     @property
-    def transaction_member(self) -> GroupMember | None:
+    def transaction_member(self) -> ConsumerMember | None:
         """The member whose group decides what is read; None without a subscription."""
         return self.member if self.assigned.is_member else None
 
@@ -1300,7 +1300,7 @@ class Core:
         """Tell an open transaction that partitions were requested or lost."""
         if self._transaction is not None:
             self._transaction.look()
-        self._positioned.tell()
+        self._positioned.notify_all()
 
     def transaction_left(self) -> None:
         """Note that the transaction has ended."""
@@ -1309,7 +1309,7 @@ class Core:
     @property
     def may_rewind(self) -> bool:
         """Whether anything can be read after a rewind."""
-        return self.life.state is State.RUNNING
+        return self.life.state is LifecycleState.RUNNING
 
     def begin_again(
         self, places: Mapping[TopicPartition, OffsetAndMetadata], *, is_unknown: bool
@@ -1341,7 +1341,7 @@ class Core:
                         "the committed offsets were not found in time, after a "
                         f"transaction was aborted: {missing}"
                     )
-        if self.life.state is State.FAILED:
+        if self.life.state is LifecycleState.FAILED:
             self.check()
 
     # What rebalances do

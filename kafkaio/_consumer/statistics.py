@@ -12,7 +12,7 @@ from kafkaio.types import TopicPartition
 @public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatistics:
-    """Where a consumer is in one assigned partition.
+    """The position of a consumer in one assigned partition.
 
     Records that are handed out one by one count when their batch is finished, or when
     they are committed.
@@ -41,7 +41,7 @@ class ConsumerStatistics:
         group: state of the membership in the group; None without a group.
         group_protocol: ``consumer`` (KIP-848) or ``classic``; None without a group.
         generation: the member epoch, or the generation in the classic protocol; -1
-            while the consumer is no member.
+            while the consumer is not a member.
         assigned: number of assigned partitions.
         paused: how many of these are paused.
         to_be_revoked: how many of these have a requested revocation.
@@ -50,14 +50,14 @@ class ConsumerStatistics:
             paused partitions.
         stale_answers: number of fetched partitions whose data was dropped because the
             position had changed, for example by a seek.
-        idle_seconds: how long reads have waited for records, in sum. What it grows by
-            in a second is the part of it in which the consumer was idle. With ``run()``
-            and lanes it grows while handlers work, too.
-        partitions: where it is in each assigned partition.
-        unavailable_topics: the topics that were asked for by name and that the cluster
-            does not describe, each with the name of the broker's error, such as
-            ``UNKNOWN_TOPIC_OR_PARTITION`` for one that does not exist. A member of a
-            group is healthy in all else then, and reads nothing of them.
+        idle_seconds: the total time that reads have waited for records. Its growth per
+            second is the part of the time in which the consumer was idle. With
+            ``run()`` and lanes it also grows while handlers work.
+        partitions: the position in each assigned partition.
+        unavailable_topics: the topics subscribed to by name that the cluster does not
+            describe, each with the name of the broker's error, such as
+            ``UNKNOWN_TOPIC_OR_PARTITION`` for one that does not exist. The consumer
+            reads the other topics all the same.
     """
 
     state: str

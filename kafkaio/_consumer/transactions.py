@@ -23,9 +23,9 @@ a requested revocation waits, up to the group's deadline. In the end there are t
   committed offset may be far behind it, or ahead of it, and a reset to the end would
   pass over what was handed out.
 
-With ``io_thread`` both live in the I/O thread, and the transaction in the user's. Each
-method of `TransactionOffsetsAcross` and `JoinedAcross` crosses by one blocking turn of
-the I/O thread's loop, which no code of the user's can delay.
+With ``io_thread`` the consumer lives in the I/O thread, and the transaction in the
+user's. `JoinedAcross`, and `TransactionOffsets` with a ``thread``, cross by one
+blocking turn of the I/O thread's loop, which no code of the user's can delay.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 T = TypeVar("T")
 
 
-class TransactionMember(Protocol):
+class HoldingMemberPort(Protocol):
     """The group member whose partitions a transaction holds."""
 
     @property
@@ -72,11 +72,11 @@ class TransactionMember(Protocol):
         """Let these be revoked without a further step of the user."""
 
 
-class OffsetPort(Protocol):
-    """What offsets of a transaction need of the consumer."""
+class CommittingConsumerPort(Protocol):
+    """The consumer, as offsets of a transaction need it."""
 
     def identity(self) -> GroupMetadata:
-        """Return who commits."""
+        """Return the group and the member's place in it, as they are now."""
         ...
 
     @property
@@ -102,17 +102,17 @@ class OffsetPort(Protocol):
         """Note that a transaction has committed offsets."""
 
 
-class TransactionPort(OffsetPort, Protocol):
-    """What a transaction needs of the consumer.
+class ReadingConsumerPort(CommittingConsumerPort, Protocol):
+    """The consumer, as a transaction on its records needs it.
 
     Attributes:
-        reader: what is read.
+        reader: the part that hands out records.
     """
 
     reader: Reader
 
     @property
-    def transaction_member(self) -> TransactionMember | None:
+    def transaction_member(self) -> HoldingMemberPort | None:
         """The member whose group decides what is read; None without a subscription."""
         ...
 
@@ -138,6 +138,18 @@ class TransactionPort(OffsetPort, Protocol):
         """Wait until the committed offsets of partitions are looked up."""
 
 
+class ThreadPort(Protocol):
+    """Runs functions in the I/O thread."""
+
+    def ask(self, work: Callable[[], T]) -> T:
+        """Call a function there, and block until it has returned."""
+        ...
+
+    def call(self, work: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
+        """Call a coroutine function there, and wait for it."""
+        ...
+
+
 class TransactionOffsets:
     """Offsets that a transaction commits; a `GroupOffsetsPort`.
 
@@ -145,55 +157,52 @@ class TransactionOffsets:
         commit: the offsets: some.
         port: the consumer.
 
+    Attributes:
+        offsets: offsets of the next records to read.
+        is_fenced: whether the consumer is subscribed.
+        thread: where the consumer lives; None for the thread of the transaction.
+
     Raises:
         PartitionLost: a partition is not assigned.
     """
 
-    def __init__(self, commit: Commit, port: OffsetPort) -> None:
+    def __init__(self, commit: Commit, port: CommittingConsumerPort) -> None:
         self._commit = commit
         self._port = port
         self._made_at = now()
         self._fence = port.fence(commit.offsets)
-        #: Offsets of the next records to read.
         self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = commit.offsets
-        #: Whether the consumer is subscribed, so that brokers must check its place.
         self.is_fenced: bool = port.is_fenced
+        self.thread: ThreadPort | None = None
 
     def __repr__(self) -> str:
         return f"<TransactionOffsets {dict(self.offsets)}>"
 
+    def _ask(self, work: Callable[[], T]) -> T:
+        return work() if self.thread is None else self.thread.ask(work)
+
     def identity(self) -> GroupMetadata:
         """Return the group and the member's place in it, as they are now."""
-        return self._port.identity()
+        return self._ask(self._port.identity)
 
     def check(self) -> None:
-        """Check that the offsets may still be committed.
-
-        Raises:
-            PartitionLost: an assignment that they belong to has ended.
-        """
+        """Raise PartitionLost if an assignment of the offsets has ended."""
         if self._fence is not None:
-            self._fence.check()
+            self._ask(self._fence.check)
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the consumer's metadata lacks one of these partitions, too.
-
-        Args:
-            partitions: what the group's coordinator does not know.
-        """
-        return self._port.lacks(partitions)
+        """Whether the consumer's metadata, too, lacks one of these partitions."""
+        return self._ask(partial(self._port.lacks, partitions))
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
-        """Whether to commit again: the member has, or will get, another place.
-
-        Args:
-            code: the coordinator's error code for a request.
-            identity: the identity in that request.
-        """
-        return self._port.commit_again(code, identity)
+        """Whether to commit again: the member has, or will get, another place."""
+        return self._ask(partial(self._port.commit_again, code, identity))
 
     def committed(self) -> None:
         """Note that the transaction has committed the offsets."""
+        self._ask(self._committed)
+
+    def _committed(self) -> None:
         self._port.committed_in_transaction(self._commit, now() - self._made_at)
 
 
@@ -211,7 +220,7 @@ class JoinedTransaction:
 
     def __init__(
         self,
-        port: TransactionPort,
+        port: ReadingConsumerPort,
         on_revoke: Callable[[], None],
         on_lost: Callable[[KafkaError], None],
     ) -> None:
@@ -332,16 +341,7 @@ class JoinedTransaction:
     async def rewind(self, *, is_unknown: bool = False) -> None:
         """Go back to the committed offsets, drop what was fetched, and let go.
 
-        A partition whose position was set by a seek or a reset, and of which nothing
-        was committed since, is read again from where the transaction began. If the call
-        is cancelled, the consumer goes back all the same.
-
-        Args:
-            is_unknown: whether the transaction may have been committed.
-
-        Raises:
-            RequestTimeout: the committed offsets are not known yet. They are looked up
-                further, and nothing is read until they are known.
+        If the call is cancelled, the consumer goes back all the same.
         """
         if self._has_ended:
             return
@@ -372,71 +372,6 @@ class JoinedTransaction:
                 member.unhold(claims)
 
 
-# ---- with an I/O thread --------------------------------------------------------------
-
-
-class ThreadPort(Protocol):
-    """Runs functions in the I/O thread."""
-
-    def ask(self, work: Callable[[], T]) -> T:
-        """Call a function there, and block until it has returned."""
-        ...
-
-    def call(self, work: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
-        """Call a coroutine function there, and wait for it."""
-        ...
-
-
-class TransactionOffsetsAcross:
-    """`TransactionOffsets` of a consumer with an I/O thread.
-
-    Args:
-        inside: the offsets.
-        thread: where they live.
-    """
-
-    def __init__(self, inside: TransactionOffsets, thread: ThreadPort) -> None:
-        self._inside = inside
-        self._thread = thread
-        #: Offsets of the next records to read.
-        self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = inside.offsets
-        #: Whether the consumer is subscribed, so that brokers must check its place.
-        self.is_fenced: bool = inside.is_fenced
-
-    def identity(self) -> GroupMetadata:
-        """Return the group and the member's place in it, as they are now."""
-        return self._thread.ask(self._inside.identity)
-
-    def check(self) -> None:
-        """Check that the offsets may still be committed.
-
-        Raises:
-            PartitionLost: an assignment that they belong to has ended.
-        """
-        self._thread.ask(self._inside.check)
-
-    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the consumer's metadata lacks one of these partitions, too.
-
-        Args:
-            partitions: what the group's coordinator does not know.
-        """
-        return self._thread.ask(partial(self._inside.lacks, partitions))
-
-    def refused(self, code: int, identity: GroupMetadata) -> bool:
-        """Whether to commit again: the member has, or will get, another place.
-
-        Args:
-            code: the coordinator's error code for a request.
-            identity: the identity in that request.
-        """
-        return self._thread.ask(partial(self._inside.refused, code, identity))
-
-    def committed(self) -> None:
-        """Note that the transaction has committed the offsets."""
-        self._thread.ask(self._inside.committed)
-
-
 class JoinedAcross:
     """`JoinedTransaction` of a consumer with an I/O thread.
 
@@ -459,29 +394,19 @@ class JoinedAcross:
         self._mark = mark
         self._settle = settle
 
-    def handed_out(self) -> TransactionOffsetsAcross | None:
-        """Return what was handed out and is not committed; None if there is nothing.
-
-        Raises:
-            PartitionLost: an assignment of it has ended.
-        """
+    def handed_out(self) -> TransactionOffsets | None:
+        """Return what was handed out and is not committed; None if there is nothing."""
         found = self._thread.ask(partial(self._inside.handed_out, self._mark()))
-        return None if found is None else TransactionOffsetsAcross(found, self._thread)
+        if found is not None:
+            found.thread = self._thread
+        return found
 
     def end(self) -> None:
         """Let go of the partitions. May be called again."""
         self._thread.ask(self._inside.end)
 
     async def rewind(self, *, is_unknown: bool = False) -> None:
-        """Go back to the committed offsets, drop what was fetched, and let go.
-
-        Args:
-            is_unknown: whether the transaction may have been committed.
-
-        Raises:
-            RequestTimeout: the committed offsets are not known yet. They are looked up
-                further, and nothing is read until they are known.
-        """
+        """Go back to the committed offsets, drop what was fetched, and let go."""
 
         async def work() -> None:
             self._settle()

@@ -1,4 +1,4 @@
-"""What the user wants to read: topics, a pattern of topics, or fixed partitions."""
+"""The user's choice of what to read: topics, a pattern, or fixed partitions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from kafkaio.types import TopicPartition
 
 #: One topic, several topics, or every topic whose whole name a pattern matches.
 Topics: TypeAlias = str | Collection[str] | re.Pattern[str]
-#: Characters of patterns that no name of a topic can have.
+#: Characters of patterns that cannot be part of a topic's name. A name with one of them
+#: is a pattern by mistake, which would match nothing for ever.
 _PATTERNS = frozenset("^$*+?()[]{}|\\")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSelection:
-    """What is to be read. One attribute is set at most; none stands for nothing.
+    """The topics or partitions that a consumer reads; at most one attribute is set.
 
     Attributes:
         topics: names of topics.
@@ -36,9 +37,9 @@ class ReadSelection:
     def of(
         cls, topics: Topics | None, partitions: Iterable[TopicPartition] | None
     ) -> ReadSelection:
-        """Check the arguments of a user, and return what they ask for.
+        """Check the arguments of a user, and return the selection.
 
-        An empty collection of topics or of partitions asks for nothing, as in Java.
+        An empty collection of topics or of partitions selects nothing, as in Java.
 
         Raises:
             ArgumentTypeError: an argument, or an item of it, has the wrong type.
@@ -78,7 +79,7 @@ class ReadSelection:
     def partitions_in(
         self, cluster: ClusterView, *, with_internal: bool
     ) -> set[TopicPartition]:
-        """Return every partition that the cluster has of the topics.
+        """Return all partitions of the selected topics in a view.
 
         Args:
             cluster: the view of the cluster.

@@ -1,4 +1,4 @@
-"""Which broker a partition is fetched from: its leader, or a follower that it named."""
+"""Chooses the broker to fetch a partition from: its leader, or a follower (KIP-392)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ class FetchBrokers:
     """The brokers to fetch partitions from (KIP-392).
 
     Args:
-        cluster: tells who leads which partition.
+        cluster: has the leaders.
     """
 
     def __init__(self, cluster: ViewPort) -> None:
         self._cluster = cluster
-        # Followers that brokers named to read from, and until when.
+        # Followers that leaders named to read from, and until when. After that time the
+        # leader is asked again, which may name another one.
         self._replicas: dict[TopicPartition, tuple[int, float]] = {}
 
     def node_of(self, tp: TopicPartition) -> int | None:
-        """The broker to fetch a partition from; None where it has no leader."""
+        """Return the broker to fetch a partition from; None without a leader."""
         replica = self._replicas.get(tp)
         if replica is not None:
             node_id, until = replica
             if now() < until and node_id in self._cluster.view.brokers:
                 return node_id
+            # Expired, or the follower left the cluster.
             del self._replicas[tp]
         return self._cluster.view.leader(tp)
 
@@ -37,14 +39,14 @@ class FetchBrokers:
         self._replicas[tp] = node_id, until
 
     def leave_replica(self, tp: TopicPartition) -> bool:
-        """Fetch a partition from its leader again; whether it was not before."""
+        """Fetch a partition from its leader again; return whether this is a change."""
         return self._replicas.pop(tp, None) is not None
 
 
 def target_of(
     view: ClusterView, tp: TopicPartition, offset: int, max_bytes: int
 ) -> FetchTarget:
-    """Return what a fetch says of a partition, with what is known of its leader."""
+    """Return the entry of a partition in a fetch, with the leader epoch known."""
     partition = view.partition(tp)
     epoch = -1 if partition is None else partition.leader_epoch
     topic_id = view.topic_id(tp.topic) or ZERO_UUID

@@ -21,11 +21,11 @@ _CONSUMER: Final = -1
 
 
 class EpochEnd(NamedTuple):
-    """Where a leader's log leaves an epoch.
+    """The end of an epoch in a leader's log.
 
     Attributes:
-        epoch: the epoch asked for, or the last one before it that the log has.
-        offset: its end, -1 where the log knows none.
+        epoch: the requested epoch, or the last one before it that the log has.
+        offset: its end, -1 if the log does not know it.
         leader_epoch: the epoch of the leader that was asked.
     """
 
@@ -52,10 +52,11 @@ class EpochLookup:
         """Ask each partition's leader once where these epochs end.
 
         Returns:
-            Per partition the end of the epoch; None where the broker cannot tell: it
-            is older than 2.3, where consumers were not allowed to ask.
+            The end of the epoch by partition; None if the broker is older than 2.3,
+            which did not allow consumers to ask.
         """
-        # The leader epochs that the requests name, which the answers hold for.
+        # The leader epochs that the requests name. An answer holds for the leader of
+        # this epoch: the view may have another leader by the time it arrives.
         leaders: dict[TopicPartition, int] = {}
 
         def build(
@@ -72,6 +73,7 @@ class EpochLookup:
             for topic in response.topics:
                 for item in topic.partitions:
                     tp = TopicPartition(topic.topic, item.partition)
+                    # -1 in either field: no record of this epoch or an older one.
                     is_known = item.leader_epoch >= 0 and item.end_offset >= 0
                     end = item.end_offset if is_known else -1
                     found = EpochEnd(item.leader_epoch, end, leaders.get(tp, -1))
@@ -89,6 +91,7 @@ class EpochLookup:
         results = await self._cluster.ask_once(operation, epochs, self._timeout)
         for tp, error in list(results.failed.items()):
             if isinstance(error, UnsupportedVersion):
+                # Nobody can validate against such a broker; the position is accepted.
                 del results.failed[tp]
                 results.found[tp] = None
         return results

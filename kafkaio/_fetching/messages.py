@@ -1,4 +1,4 @@
-"""Fetch requests and answers, between the plan of a session and the wire."""
+"""Converts the plan of a fetch to a request, and an answer to data by partition."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from kafkaio.types import TopicPartition
 #: Fetch names topics by id from version 13 on (KIP-516).
 _FIRST_VERSION_BY_ID: Final = 13
 _LAST_VERSION_BY_NAME: Final = 12
-#: Together they stand for a fetch outside of any session (KIP-227).
+#: Session id and epoch of a fetch outside of any session (KIP-227).
 _NO_SESSION: Final = 0
 _NO_EPOCH: Final = -1
-#: A small answer has no more than this many partitions, and bytes of records.
+#: The most partitions, and bytes of records, of a small answer.
 _FEW: Final = 32
 _SMALL: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What a fetch asks for beside its partitions.
+    """The limits of a fetch as a whole.
 
     Attributes:
         max_wait_ms: how long the broker may wait for ``min_bytes``.
@@ -49,14 +49,14 @@ class FetchLimits:
 
 
 def can_use_ids(version: int, targets: Mapping[TopicPartition, FetchTarget]) -> bool:
-    """Whether a fetch can name topics by id: version and metadata have ids."""
+    """Whether a fetch can name its topics by id: version and metadata have ids."""
     return version >= _FIRST_VERSION_BY_ID and all(
         target.topic_id.int for target in targets.values()
     )
 
 
 def highest_version(plan: FetchPlan) -> int | None:
-    """The highest version that can say what the plan decided; None for the newest."""
+    """Return the highest version that can carry a plan; None for the newest."""
     return None if plan.by_id else _LAST_VERSION_BY_NAME
 
 
@@ -74,7 +74,7 @@ def sessionless(
 
 
 def fetch_request(plan: FetchPlan, limits: FetchLimits) -> FetchRequest:
-    """Make the request that says what the plan decided."""
+    """Make the request of a plan."""
     return FetchRequest(
         max_wait_ms=limits.max_wait_ms,
         min_bytes=limits.min_bytes,
@@ -89,8 +89,8 @@ def fetch_request(plan: FetchPlan, limits: FetchLimits) -> FetchRequest:
 
 
 def _topics(targets: Mapping[TopicPartition, FetchTarget]) -> list[FetchTopic]:
-    # Partitions keep their order; only neighbours of one topic share an entry, so
-    # that the broker serves them in the order wanted.
+    # Partitions keep their order; only neighbours of one topic share an entry, because
+    # the broker serves them in the order of the request until the answer is full.
     topics: list[FetchTopic] = []
     for (name, number), target in targets.items():
         if not topics or topics[-1].topic != name:
@@ -121,12 +121,12 @@ def _forgotten(
 def answers(
     plan: FetchPlan, response: FetchResponse
 ) -> dict[TopicPartition, PartitionData]:
-    """The answer's partitions by name.
+    """Return the parts of an answer by partition.
 
-    A topic id that the plan does not know comes out as its text, which fits no
-    partition asked for: the session takes that for what it is, a stray answer.
+    A topic id that the plan does not have becomes its text, which matches no requested
+    partition, so that the session recognizes a stray answer.
     """
-    # By their numbers, since the hash of a UUID is a call of Python.
+    # Keyed by int: hashing a UUID calls a method written in Python.
     names = (
         {target.topic_id.int: tp.topic for tp, target in plan.wanted.items()}
         if plan.by_id

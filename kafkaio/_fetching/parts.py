@@ -1,7 +1,7 @@
-"""What a fetch's answer says of one partition, for any reader.
+"""Reads the part of a fetch answer that belongs to one partition, for any reader.
 
-Checksums are not computed here but when a batch is read, so that its bytes come near
-the processor once.
+Checksums are not computed here but when a batch is read, so that its bytes pass through
+the processor's cache once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kafkaio.types import TopicPartition
 
 #: Bytes that are decompressed at once: 2 ms with lz4 and zstd, 12 ms with gzip.
 AT_ONCE: Final = 4 * 1024 * 1024
-#: Bytes of a larger batch that are decompressed between two turns of the event loop:
-#: half a millisecond to two milliseconds.
+#: Bytes of a larger batch that are decompressed between two turns of the event loop,
+#: which takes half a millisecond to two milliseconds.
 SLICE: Final = 256 * 1024
 
 #: An error that says where a batch is.
@@ -41,15 +41,16 @@ def located(
     next_offset: int = -1,
     raw: bytes = b"",
 ) -> None:
-    """Say in an error which batch cannot be read.
+    """Add the place of the unreadable batch to an error.
 
     Args:
         error: the error.
         tp: the partition.
-        offset: where reading stands.
+        offset: the offset at which reading stands.
         next_offset: the offset after the batch, if it is known.
         raw: the bytes of the batch, if its end is known.
     """
+    # A corrupt batch may claim to end before it begins. Skipping it must make progress.
     error.topic_partition = tp
     error.offset = offset
     error.next_offset = max(next_offset, offset + 1)
@@ -60,15 +61,16 @@ def located(
 def unreadable(
     error: Unreadable, batch: Batch, tp: TopicPartition, offset: int, *, is_sound: bool
 ) -> None:
-    """Say in an error that a batch cannot be read; see `located`.
+    """Add the place and the bytes of an unreadable batch to an error; see `located`.
 
     Args:
         error: the error.
         batch: the batch.
         tp: the partition.
-        offset: where reading stands.
+        offset: the offset at which reading stands.
         is_sound: whether the checksum of the batch is right.
     """
+    # With a wrong checksum the header's own length is the best guess at the end.
     raw = batch.raw
     end = batch.next_offset if is_sound else claimed_end(raw)
     located(error, tp, offset, end, raw)
@@ -84,15 +86,16 @@ def batches_of(
     """Cut the records of an answer into batches.
 
     Args:
-        data: what the answer has of the partition.
+        data: the partition's part of the answer.
         tp: the partition, for messages.
         offset: where the fetch began, for messages.
         decompressor: the reader's own, whose contexts are expensive to create.
         max_decompressed: the most bytes that a batch may decompress to.
 
     Returns:
-        The whole batches, and what is wrong with the bytes after them.
+        The whole batches, and the error in the bytes after them, if there is one.
     """
+    # The batches before a corrupt one are good: the list outlives the exception.
     batches: list[Batch] = []
     try:
         batches.extend(
@@ -111,12 +114,14 @@ def batches_of(
 
 
 def bytes_needed(data: PartitionData, max_bytes: int) -> int:
-    """Return how many bytes bring the first batch, of which only a part came.
+    """Return the number of bytes to ask for if only a part of the first batch came.
 
     Args:
-        data: what the answer has of the partition; its header was checked.
-        max_bytes: what the fetch asked for.
+        data: the partition's part of the answer; the batch's header was checked.
+        max_bytes: the limit of the fetch.
     """
+    # Kafka does not send a part of the first batch any more (KIP-74), but other brokers
+    # may. If not even the batch's length has arrived, the limit doubles.
     known = first_batch_size(data.records or b"")
     return 2 * max_bytes if known is None else known
 
@@ -128,10 +133,10 @@ def too_large(
 
     Args:
         tp: the partition.
-        offset: where reading stands.
+        offset: the offset at which reading stands.
         needed: the size of the batch, or more.
-        limit: what an answer can carry.
-        data: what came of the batch.
+        limit: the most bytes of an answer.
+        data: the partition's part of the answer.
     """
     error = RecordTooLarge(
         f"the batch of {tp.topic}-{tp.partition} at offset {offset} takes {needed} "
@@ -145,9 +150,10 @@ def isolation_of(data: PartitionData, isolation_level: int) -> IsolationFilter:
     """Return the filter for the batches of one answer.
 
     Args:
-        data: what the answer has of the partition.
+        data: the partition's part of the answer.
         isolation_level: 1 leaves aborted transactions out.
     """
+    # The list of aborted transactions is null at level 0.
     if not isolation_level:
         return ReadUncommitted()
     return ReadCommitted(
@@ -162,11 +168,11 @@ def found_leader(
     data: PartitionData,
     response: FetchResponse,
 ) -> bool:
-    """Learn from an answer that the broker is not the leader (KIP-951).
+    """Apply an answer which says that the broker is not the leader (KIP-951).
 
     Returns:
-        Whether the answer names a newer leader: it can be asked at once. Otherwise
-        metadata was requested.
+        Whether the answer names a newer leader, which can be asked at once. Metadata
+        is requested in any case.
     """
     cluster.request_refresh(tp.topic)
     leader = data.current_leader

@@ -1,4 +1,4 @@
-"""Fetches ranges of offsets, many with one request, each time that it is asked.
+"""Fetches ranges of offsets on demand, many with one request.
 
 `kafkaio._machines.ranges.RangeSchedule` decides what is fetched from which broker, and
 which range is read next. A `RangeFetcher` sends the fetches, one at a time to each
@@ -6,26 +6,26 @@ broker, and reads the answers. When `RangeFetcher.part` returns the next `RangeP
 the fetches after it are written to the connections: the brokers work while the caller
 reads, even if the caller blocks the event loop in between.
 
-It has no task of its own, but for one that opens the connection to a broker, or asks a
-new leader whether its log has what was read: a broker that is gone must not hold the
-others. That task ends with the answer, or with its time limit.
+It has no task of its own, except while it opens the connection to a broker or asks a
+new leader whether its log has the records that were read: a broker that is gone must
+not delay the others. Such a task ends with the answer, or with its time limit.
 
 Invariants:
 
-- The *position* of a range is the offset up to which the caller has accepted what it
-  read (`RangeFetcher.accept`). Whatever fails, and whoever is cancelled, reading goes
-  on from there: no record is lost, and none is read twice.
-- An answer counts for a range only if the range still waits for the fetch: a range that
+- The *position* of a range is the offset up to which the caller has accepted records
+  (`RangeFetcher.accept`). After any failure or cancellation reading goes on from there:
+  no record is lost, and none is read twice.
+- An answer counts for a range only if the range still waits for the fetch. A range that
   was taken back (`RangeFetcher.take_back`) waits for none.
 - A range ends when the position reaches its end. Compaction, aborted transactions and
   markers leave offsets without records, so the last record of a range may be far from
-  its end, and nothing is fetched from the end on.
-- All records of a topic in one reader are of one topic id. A topic that is made again
-  before anything of it was read is read as it is now, unless the caller has said which
-  id it is to have.
+  its end.
+- All records of a topic in one reader are of one topic id. A topic that is created
+  again before anything of it was read is read as it is now, unless the caller has given
+  its id.
 
-A fetch is outside of any fetch session (KIP-227): the ranges are others each time, and
-a session would take one of the places that a broker has for them until it is closed.
+Fetches are outside of any fetch session (KIP-227): each names other ranges, and a
+session would occupy one of the broker's slots until it is closed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from kafkaio._fetching.parts import (
 )
 from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
 from kafkaio._machines.ranges import FetchedAnswer, RangeSchedule, RangeState
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import Batch, Decompressor
@@ -87,13 +87,13 @@ from kafkaio.types import OffsetRange, TopicPartition
 
 #: How long a broker may wait for records that a range claims and the log has not.
 _WAIT_MS: Final = 500
-#: Seconds that a range is waited for while there are records of later ones.
+#: Seconds to wait for a range while there are records of later ones.
 _PATIENCE: Final = 0.5
-#: How often metadata is fetched for topics that have another id than they should have.
+#: How often metadata is fetched for topics whose id is not the expected one.
 _CHECKS: Final = 3
 
 
-#: What a flight asks for: partitions, their ranges, and where they begin.
+#: The contents of a flight: partitions, their ranges, and the offsets asked for.
 _Asked: TypeAlias = Sequence[tuple[TopicPartition, RangeState, int]]
 
 
@@ -104,15 +104,15 @@ class _NothingYet(KafkaError):
 
 
 class _Flight:
-    """A fetch in flight, and what became of it; see `kafkaio._net.connection.Reply`.
+    """A fetch in flight, and its result; see `kafkaio._net.connection.Reply`.
 
     Attributes:
         node: the broker that was asked.
         ranges: the ranges that it asks for, by their partitions.
-        plan: what it asks for.
-        max_bytes: how many bytes of records it asks for.
-        response: the answer, once it has come.
-        error: why there is none.
+        plan: the plan of the request.
+        max_bytes: the most bytes of records that it asks for.
+        response: the answer, once it has arrived.
+        error: the reason why there is none.
     """
 
     __slots__ = (
@@ -162,7 +162,8 @@ class _Flight:
         self._on_end(self)
 
     def asks(self) -> Iterator[tuple[TopicPartition, RangeState, int]]:
-        """The ranges that still wait for it, with the offsets that it asks for."""
+        """Yield the ranges that still wait for it, with the offsets asked for."""
+        # A range that was taken back meanwhile has another request, or none.
         for tp, each in self.ranges.items():
             if each.request is self:
                 yield tp, each, self.plan.wanted[tp].offset
@@ -174,17 +175,17 @@ class RangePart:
     Read it as ``while (batch := part.next()) is not None: ...; part.advance()``.
 
     Args:
-        state: how far the range has come.
-        offset: where the fetch began.
+        state: the progress of the range.
+        offset: the offset of the fetch.
         batches: whole batches, at least one; the first may begin before the offset, and
             the last may go on after the end of the range.
-        isolation: which of them the user gets.
+        isolation: decides which of them the user gets.
 
     Attributes:
-        state: how far the range has come.
+        state: the progress of the range.
         within: the range.
-        position: records before it are not part of the rest.
-        next_offset: where the fetch after this part begins.
+        position: the offset up to which the part was read.
+        next_offset: the offset at which the next fetch begins.
     """
 
     __slots__ = ("_batches", "_isolation", "next_offset", "position", "state", "within")
@@ -205,20 +206,21 @@ class RangePart:
 
     @property
     def is_read(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether it was read to its end."""
         return not self._batches
 
     def next(self) -> Batch | None:
         """Return the next batch with records of the range, whose checksum is right.
 
         Raises:
-            CorruptRecord: the checksum is wrong; nothing in the batch is believed.
+            CorruptRecord: the checksum is wrong, so nothing in the batch is reliable.
         """
         while self._batches:
             if self.position >= self.within.end:
                 self._batches.clear()
                 break
             batch = self._batches[0]
+            # Before the filter, which would read a corrupt header.
             self.check(batch)
             try:
                 passes = self._isolation.passes(batch)
@@ -252,6 +254,7 @@ class RangePart:
         """
         if (batch := self.next()) is None:
             return
+        # The first slice is larger: a batch of normal size needs no turn of the loop.
         most = AT_ONCE
         try:
             while not batch.prepare(most):
@@ -262,7 +265,7 @@ class RangePart:
             raise
 
     def locate(self, error: Unreadable) -> None:
-        """Say in an error that the next batch cannot be read, unless it says so."""
+        """Add the place of the next batch to an error that has none."""
         if error.topic_partition is None:
             batch, tp = self._batches[0], self.within.partition
             unreadable(error, batch, tp, self.position, is_sound=True)
@@ -288,7 +291,7 @@ class RangeFetcher:
         isolation_level: 1 leaves aborted transactions out.
         fetch_bytes: the most bytes of one answer, unless a batch is larger.
         topic_ids: the ids that topics had when the ranges were chosen.
-        borrower: who reads; while it lives, and until `close`, the fetcher has
+        borrower: the reader; until it is collected, or until `close`, the fetcher has
             connections of its own.
     """
 
@@ -311,16 +314,16 @@ class RangeFetcher:
             fetch_bytes=fetch_bytes,
             backoff=cluster.retry_policy.backoff,
         )
-        # Fetches that wait at a broker delay nobody else's.
+        # Of its own: a fetch that waits at a broker delays the requests behind it.
         self._connection_class = cluster.borrow_class(ConnectionClass.FETCH, borrower)
         self._brokers = FetchBrokers(cluster)
         self._decompressor = Decompressor()
         self._is_checked = False
         self._wakeup = Wakeup()
         self._flights: set[_Flight] = set()
-        # Flights that have ended and were not looked at.
+        # Flights that have ended, with answers that were not read yet.
         self._ended: list[_Flight] = []
-        # The ids of the topics: as the caller gave them, else as they were first read.
+        # The ids of the topics: as given by the caller, else as of the first answer.
         self._topic_ids = dict(topic_ids)
 
     async def part(self) -> RangePart | None:
@@ -350,14 +353,17 @@ class RangeFetcher:
         )
         if not self._is_checked:
             await self._check(attempts)
+        # When to read later ranges first; the deadline stands for never.
         until = attempts.deadline
         while True:
+            # Send before returning a part: brokers work while the caller reads it.
             self._take_answers()
             self._send_all()
             if (part := await self._next()) is not None or ranges.is_done():
                 return part
             if now() >= attempts.deadline:
                 raise self._expired(attempts)
+            # The range whose turn it is has let others wait for long enough.
             if now() >= until:
                 ranges.pass_over()
                 until = attempts.deadline
@@ -372,6 +378,7 @@ class RangeFetcher:
             return None
         if (part := self.first_part(each)) is not None:
             return part
+        # Raised once: another call fetches the range again.
         error, each.final = each.final, None
         assert error is not None  # else it was not its turn
         if type(error) is OffsetOutOfRange:  # and not LogTruncated
@@ -380,7 +387,7 @@ class RangeFetcher:
 
     @staticmethod
     def first_part(each: RangeState) -> RangePart | None:
-        """The part of a range that is read next."""
+        """Return the part of a range that is read next."""
         if not each.parts:
             return None
         part = each.parts[0][0]
@@ -388,7 +395,7 @@ class RangeFetcher:
         return part
 
     def following(self) -> RangePart | None:
-        """The part that comes next, if it is here."""
+        """Return the next part, if it has arrived."""
         each = self._ranges.turn()
         return None if each is None else self.first_part(each)
 
@@ -401,7 +408,7 @@ class RangeFetcher:
         self._ranges.take_back(each, accepted)
 
     def remaining(self) -> list[OffsetRange]:
-        """What is left of the ranges, from the positions that were accepted."""
+        """Return the rest of the ranges, from the accepted positions on."""
         return [
             OffsetRange(each.within.partition, each.accepted, each.within.end)
             for each in self._ranges.unread()
@@ -409,6 +416,7 @@ class RangeFetcher:
 
     def close(self) -> None:
         """Read nothing more; leave the connections to the next reader."""
+        # The connections stay open for the next reader, so answers still arrive there.
         for flight in self._flights:
             flight.drop()
         self._flights.clear()
@@ -417,7 +425,7 @@ class RangeFetcher:
     # ---- before the first fetch ------------------------------------------------------
 
     async def _check(self, attempts: Attempts) -> None:
-        """See that the partitions exist, and have the ids that they should have."""
+        """Check that the partitions exist, and that the topics have the given ids."""
         partitions = [each.within.partition for each in self._ranges.unread()]
         topics = sorted({tp.topic for tp in partitions})
         left = self._config.default_api_timeout_ms / 1000
@@ -425,8 +433,8 @@ class RangeFetcher:
             await self._cluster.check_topics(topics, attempts.within(left))
             await self._cluster.wait_for_partitions(partitions, attempts.within(left))
         for check in range(_CHECKS):
-            # The client may have been told of the topics long ago. Of brokers, one may
-            # know of a new topic a moment later than another.
+            # The view may be old, and brokers learn of a new topic at different times:
+            # an id that differs is checked again before it is an error.
             if not (others := self._remade(topics)):
                 break
             if check:
@@ -436,7 +444,7 @@ class RangeFetcher:
         self._is_checked = True
 
     def _remade(self, topics: Sequence[str]) -> list[str]:
-        """The topics whose ids are known to be others than they should be."""
+        """Return the topics whose ids differ from those expected."""
         view = self._cluster.view
         return [
             topic
@@ -471,7 +479,7 @@ class RangeFetcher:
         return attempts.expired()
 
     def _failed(self, each: RangeState, error: KafkaError) -> None:
-        """Note a failure of one range; it is fetched again unless that cannot help."""
+        """Note a failure of one range, which is fetched again if that may help."""
         if not error.retriable:
             self._ranges.refuse(each, error)
             return
@@ -481,7 +489,7 @@ class RangeFetcher:
     def _node_failed(
         self, node: int, ranges: Iterable[RangeState], error: KafkaError
     ) -> None:
-        """Note that a broker gave no answer for some ranges."""
+        """Note that a broker did not answer a fetch for some ranges."""
         ranges = list(ranges)
         if not error.retriable:
             for each in ranges:
@@ -502,12 +510,13 @@ class RangeFetcher:
     # ---- sending ---------------------------------------------------------------------
 
     def _send_all(self) -> None:
-        """Send a fetch to each broker that can be asked for something."""
+        """Send a fetch to each broker that has ranges to fetch."""
         brokers = len(self._cluster.view.brokers)
         choice = self._ranges.choose(self._brokers.node_of, brokers, now())
         for each in choice.leaderless:
             self._failed(each, self._leaderless(each.within.partition))
         for node, group in choice.groups.items():
+            # Never wait here: opening a connection would delay all other brokers.
             connection = self._cluster.ready_connection(node, self._connection_class)
             moved = [each for each in group if self._has_moved(each)]
             if connection is None or moved:
@@ -534,7 +543,7 @@ class RangeFetcher:
             target = target_of(view, tp, each.next_offset, ranges.max_bytes(each))
             wanted = self._topic_ids.get(tp.topic)
             if target.topic_id.int and wanted is not None and target.topic_id != wanted:
-                # A topic that was deleted and created again has other records.
+                # The topic was deleted and created again: same name, other records.
                 ranges.refuse(each, self._other_id(tp.topic))
                 continue
             targets[tp], asked[tp] = target, each
@@ -568,9 +577,11 @@ class RangeFetcher:
     # ---- connections and new leaders -------------------------------------------------
 
     def _has_moved(self, each: RangeState) -> bool:
-        """Whether a new leader's log is to be compared with what was read (KIP-320)."""
+        """Whether a new leader's log may lack records that were read (KIP-320)."""
         view = self._cluster.view.partition(each.within.partition)
         epoch = -1 if view is None else view.leader_epoch
+        # No comparison if nothing was read, the epoch is unknown, this leader was
+        # compared before, or the last batch is its own.
         if each.last_epoch < 0 or epoch in {-1, each.leader_epoch, each.last_epoch}:
             each.leader_epoch = epoch
             return False
@@ -579,7 +590,7 @@ class RangeFetcher:
     def _prepare(
         self, node: int, group: Sequence[RangeState], moved: Sequence[RangeState]
     ) -> None:
-        """Open the connection to a broker, and compare its log with what was read."""
+        """Open the connection to a broker, and validate ranges that have moved."""
 
         async def prepare() -> None:
             try:
@@ -594,6 +605,8 @@ class RangeFetcher:
                 self._ranges.answered(node)
                 self._wakeup.notify()
 
+        # After `start_soon`, which raises if the client is closed: a broker that is
+        # marked as busy would never be asked again.
         self._cluster.start_soon(prepare, f"ranges at {node}")
         self._ranges.asking(node)
 
@@ -606,6 +619,8 @@ class RangeFetcher:
             each.within.partition: (each, each.next_offset, each.last_epoch)
             for each in moved
         }
+        # The epochs now: the answer holds for the leader that is asked, and not for one
+        # that the view may have when it arrives.
         epochs = {tp: view.partition(tp) for tp in asked}
         result = await EpochLookup(self._cluster, seconds).ask(
             {tp: last for tp, (_, _, last) in asked.items()}
@@ -627,11 +642,12 @@ class RangeFetcher:
     # ---- answers ---------------------------------------------------------------------
 
     def _take_answers(self) -> None:
-        """Take what has come."""
+        """Process the flights that have ended."""
         while self._ended:
             flight = self._ended.pop(0)
             self._flights.discard(flight)
             self._ranges.answered(flight.node, flight.max_bytes)
+            # Before `request` is reset, since `asks` compares it with the flight.
             asked = list(flight.asks())
             for _, each, _ in asked:
                 each.request = None
@@ -677,15 +693,16 @@ class RangeFetcher:
             else:
                 self._pin(flight, tp)
                 empty.append((each, data))
+        # Last: whether the answer was full is known when all its records are counted.
         for each, data in empty:
             self._on_nothing(each, data, had_room=not answer.left)
 
     def _pin(self, flight: _Flight, tp: TopicPartition) -> None:
-        """Note the id of a topic with the first answer of its leader.
+        """Remember the id of a topic from the first answer of its leader.
 
-        Leaders before Kafka 3.1 are asked by name, so the id is only what metadata
-        said. If that was old, later metadata seem to show another topic: an error that
-        passes is better than records of two topics.
+        Leaders before Kafka 3.1 are asked by name, so the id is that of the metadata.
+        If the metadata was old, the topic later seems to be another one: a transient
+        error is better than records of two topics.
         """
         topic_id = flight.plan.wanted[tp].topic_id
         if topic_id.int:
@@ -714,7 +731,7 @@ class RangeFetcher:
                 large = too_large(tp, offset, needed, limit, data)
                 self._ranges.refuse(each, large)
             return
-        # What is wrong after the batches is seen by the fetch that begins there.
+        # An error after the batches is found again by the fetch that begins there.
         isolation = isolation_of(data, self._isolation_level)
         part = RangePart(each, offset, batches, isolation)
         if part.next_offset <= offset:
@@ -727,7 +744,7 @@ class RangeFetcher:
     def _on_older(
         self, each: RangeState, part: RangePart, batches: Sequence[Batch]
     ) -> None:
-        """Note that an answer has records from before the offset alone."""
+        """Handle an answer whose records are all before the offset."""
         try:
             for batch in batches:  # one that is corrupt may claim any offset
                 part.check(batch)
@@ -741,10 +758,11 @@ class RangeFetcher:
     def _on_nothing(
         self, each: RangeState, data: PartitionData, *, had_room: bool
     ) -> None:
-        """Note that there was nothing of a range.
+        """Handle an answer without records of a range.
 
-        Either the log has nothing there yet, or other ranges have filled the answer.
+        Either the log has none there yet, or other ranges have filled the answer.
         """
+        # With read_committed the log ends, for this reader, at the last stable offset.
         end, kind = data.high_watermark, "high watermark"
         if self._isolation_level and 0 <= data.last_stable_offset < end:
             end, kind = data.last_stable_offset, "last stable offset"
@@ -772,11 +790,11 @@ class RangeFetcher:
         error: KafkaError = _refusal(data.error_code, tp, each.next_offset)
         what = reaction(ApiKey.FETCH, data.error_code)
         if self._brokers.leave_replica(tp):
-            # The leader's log may have what a follower lacks.
+            # A follower may be behind: the leader's log may have the offset.
             passing = NetworkError(f"a follower refused: {error}")
             passing.__cause__ = error
             self._failed(each, passing)
-        elif what.step is Step.RESET_POSITION:
+        elif what.step is ReactionStep.RESET_POSITION:
             self._ranges.refuse(each, _no_such_offset(each, -1, -1, str(error)))
         elif not (
             what.refresh_metadata and found_leader(self._cluster, tp, data, response)
@@ -784,7 +802,7 @@ class RangeFetcher:
             self._failed(each, error)
 
     async def _out_of_range(self, each: RangeState) -> KafkaError:
-        """Return the error for a range that the log does not have, with its bounds."""
+        """Return the error for a range outside the log, with the bounds of the log."""
         tp = each.within.partition
         lookup = OffsetLookup(self._cluster, self._isolation_level)
         seconds = self._config.request_timeout_ms / 1000

@@ -36,8 +36,8 @@ _ANY: Final = 2**15 - 1
 
 #: Seconds until a broker is asked a second time for its versions, and the longest
 #: until it is asked once more if it says the same each time.
-_SECOND_LOOK: Final = 5.0
-_LAST_LOOK: Final = 600.0
+_FIRST_RECHECK: Final = 5.0
+_LAST_RECHECK: Final = 600.0
 
 _SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
 
@@ -53,6 +53,8 @@ class ApiVersions:
         supported_features: highest version level that this broker supports, by name.
         limits: the highest versions that the client may use, by API key; the ranges
             keep to them already.
+        missed: the API keys of requests that could not be sent because of what was
+            announced.
     """
 
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -64,21 +66,13 @@ class ApiVersions:
     _usable: dict[tuple[type[Request[Response]], int | None], int] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    # The API keys of requests that found no version, or too low a one.
-    _missed: set[int] = field(
-        default_factory=set, init=False, repr=False, compare=False
-    )
-
-    @property
-    def has_missed(self) -> bool:
-        """Whether a request could not be sent because of what the broker announced."""
-        return bool(self._missed)
+    missed: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def miss(self, api_key: int) -> None:
         """Note that a request could not be sent because of what was announced."""
         # What the user has limited, no other answer of the broker can change.
         if api_key not in self.limits:
-            self._missed.add(api_key)
+            self.missed.add(api_key)
 
     @classmethod
     def from_response(
@@ -158,7 +152,7 @@ class ApiVersions:
         return high
 
 
-class SecondLooks:
+class VersionRechecks:
     """When to ask a broker again for its versions, because a request found none.
 
     What a broker announces holds for one connection. An answer that was bad would hold
@@ -183,11 +177,11 @@ class SecondLooks:
             asked_at: when it did.
             now: the time.
         """
-        if not versions.has_missed:
+        if not versions.missed:
             return False
-        ranges, wait = self._by_node.get(node_id, ({}, _SECOND_LOOK))
+        ranges, wait = self._by_node.get(node_id, ({}, _FIRST_RECHECK))
         is_same = ranges == versions.ranges
-        wait = min(2 * wait, _LAST_LOOK) if is_same and ranges else _SECOND_LOOK
+        wait = min(2 * wait, _LAST_RECHECK) if is_same and ranges else _FIRST_RECHECK
         if now - asked_at < wait:
             return False
         self._by_node[node_id] = (versions.ranges, wait)

@@ -19,7 +19,7 @@ from kafkaio.types import OffsetAndMetadata, TopicPartition
 _ENTRY = 64
 
 
-class Answer(Enum):
+class CommitAnswer(Enum):
     """What the coordinator answered for one partition."""
 
     #: It is committed.
@@ -132,7 +132,7 @@ class CommitQueue:
     def answered(
         self,
         merge: Merge,
-        answers: Mapping[TopicPartition, Answer],
+        answers: Mapping[TopicPartition, CommitAnswer],
         giving_up: Collection[int] = (),
     ) -> list[CallOutcome]:
         """Apply the answer to a request.
@@ -164,20 +164,20 @@ def _outcome(
     call: int,
     rest: dict[TopicPartition, OffsetAndMetadata],
     merge: Merge,
-    answers: Mapping[TopicPartition, Answer],
+    answers: Mapping[TopicPartition, CommitAnswer],
     *,
     gives_up: bool,
 ) -> CallOutcome:
     committed, refused, waits = [], [], []
     for tp in sorted(rest):
         answer = answers[tp]
-        if answer is Answer.UNKNOWN:
-            answer = Answer.REFUSED if gives_up else Answer.RETRY
-        if answer is Answer.COMMITTED:
+        if answer is CommitAnswer.UNKNOWN:
+            answer = CommitAnswer.REFUSED if gives_up else CommitAnswer.RETRY
+        if answer is CommitAnswer.COMMITTED:
             committed.append(tp)
-        elif answer is Answer.RETRY:
+        elif answer is CommitAnswer.RETRY:
             waits.append(tp)
-        elif answer is Answer.REFUSED or merge.owners[tp] == call:
+        elif answer is CommitAnswer.REFUSED or merge.owners[tp] == call:
             refused.append(tp)
     for tp in (*committed, *refused):
         del rest[tp]

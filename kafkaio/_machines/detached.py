@@ -23,7 +23,7 @@ from enum import Enum, auto
 from typing import Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import FENCING, End, Protocol
 from kafkaio.protocol._error_codes import ErrorCode
 
@@ -69,7 +69,7 @@ class DetachedTransaction:
     def end(self, *, commit: bool) -> End:
         """Return the request that ends it."""
         protocol = Protocol.TV2 if self.level >= _LEVELS[Protocol.TV2] else Protocol.TV1
-        return End(Identity(self.producer_id, self.producer_epoch), protocol, commit)
+        return End(IdAndEpoch(self.producer_id, self.producer_epoch), protocol, commit)
 
 
 class DetachedEnd(Enum):

@@ -1,12 +1,12 @@
 """Fetch sessions (KIP-227): a fetch request names only what has changed.
 
 In a session the broker remembers one consumer's partitions, with their offsets and
-limits. The broker chooses its id; its epoch counts the requests. A request names what
-has changed since the one before, and a response the partitions that have news.
+limits. The broker chooses its id; its epoch counts the requests. A request names the
+changes since the previous one, and a response the partitions with news.
 
 ``build`` decides what to send and changes nothing: a request may be lost, and only an
-answer (``acked``) shows what the broker remembers. After anything doubtful the session
-is closed and a new one begun by a full request, which is always correct.
+answer (``acked``) proves what the broker remembers. In case of doubt the session is
+replaced by a new one, with a full request, which is always correct.
 
 Ids and epochs: (0, 0) asks for a session, (id, 0) for a new one instead of ``id``,
 (id, n) with n >= 1 continues it, (id, -1) closes it. The epoch after 2^31-1 is 1.
@@ -34,7 +34,7 @@ class FetchTarget:
     """What to fetch of one partition.
 
     Attributes:
-        offset: where to read from.
+        offset: offset to read from.
         max_bytes: most bytes to send; the broker may send one larger batch.
         leader_epoch: epoch of the leader that the client knows, -1 if unknown.
         topic_id: id of the topic; the zero UUID if it is unknown.
@@ -75,8 +75,8 @@ class FetchPlan:
 class FetchSession:
     """One broker's session. ``build``, send, then ``acked`` or ``failed``; repeat.
 
-    Invariant: unless ``epoch`` is 0, ``partitions`` is what the broker remembered at
-    the last answer.
+    Invariant: unless ``epoch`` is 0, ``partitions`` are those that the broker
+    remembered at its last answer.
     """
 
     __slots__ = ("_by_id", "_partitions", "epoch", "session_id")
@@ -101,20 +101,22 @@ class FetchSession:
     def build(
         self, wanted: Mapping[TopicPartition, FetchTarget], *, by_id: bool
     ) -> FetchPlan:
-        """Decide what the next request must say. Changes nothing.
+        """Plan the next request, without changing anything.
 
         Args:
             wanted: every partition to fetch, in the order of preference.
             by_id: whether every topic's id is known, so that ids can be used. A
                 session cannot change between names and ids; that takes a new one.
         """
+        # A full request with the old id closes the old session and asks for a new one.
         if self.epoch == _FIRST_EPOCH or by_id != self._by_id:
             return FetchPlan(
                 self.session_id, _FIRST_EPOCH, dict(wanted), dict(wanted), (), by_id
             )
         known = self._partitions
         # A topic that was deleted and created again is another topic: the old id is
-        # removed and the new one added.
+        # removed and the new one added. Targets that have not moved are the same
+        # objects as before, so most comparisons end with `is`.
         forgotten = tuple(
             (tp, target.topic_id)
             for tp, target in known.items()
@@ -144,6 +146,8 @@ class FetchSession:
             Whether the answer fits the request. If it does not, a new session begins,
             and the answer must be ignored.
         """
+        # An answer never has a partition that was not asked for. Its session id is that
+        # of the request, or 0 where the broker keeps no session.
         stray = any(tp not in plan.wanted for tp in answered)
         wrong_session = not plan.is_full and session_id not in {0, plan.session_id}
         if stray or wrong_session:
@@ -152,6 +156,8 @@ class FetchSession:
         self._partitions = plan.wanted
         self._by_id = plan.by_id
         self.session_id = session_id
+        # A broker without room for another session answers with id 0: each request is
+        # full then. The epoch wraps to 1, because 0 would ask for a new session.
         if session_id == _NO_SESSION:
             self.epoch = _FIRST_EPOCH
         elif plan.epoch == _MAX_EPOCH:
@@ -163,9 +169,9 @@ class FetchSession:
     def failed(self, code: int) -> None:
         """Apply a top-level error: the next request is a full one.
 
-        A full request that was refused may have been so for the id of the session that
-        it was to close: Kafka 4.3 answers UNKNOWN_SERVER_ERROR to the largest id, each
-        time. So the id is forgotten with the second error.
+        A full request may be refused because of the session id that it was to close:
+        Kafka 4.3 answers the largest id with UNKNOWN_SERVER_ERROR every time. So the
+        second error in a row also discards the id.
         """
         was_full = self.epoch == _FIRST_EPOCH
         if was_full or code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
@@ -173,14 +179,14 @@ class FetchSession:
         self.reset()
 
     def reset(self) -> None:
-        """Ask for a new session: there was no answer, or the connection is lost.
+        """Ask for a new session, because an answer or the connection was lost.
 
         The id is kept, so that the full request closes the old session.
         """
         self.epoch = _FIRST_EPOCH
 
     def build_close(self) -> FetchPlan | None:
-        """Decide how to close the session; None if there is none."""
+        """Plan the request that closes the session; None without a session."""
         if self.session_id == _NO_SESSION:
             return None
         return FetchPlan(self.session_id, _LAST_EPOCH, {}, {}, (), self._by_id)

@@ -54,7 +54,7 @@ MAX_BROKERS = 10_000
 RELIABLE_EPOCHS_SINCE = 9
 
 
-class Endpoint(Protocol):
+class EndpointPort(Protocol):
     """A broker's address in an answer: a `Broker`, or a part of any message."""
 
     @property
@@ -580,7 +580,7 @@ def with_leader(
     epochs: Epochs,
     tp: TopicPartition,
     leader: tuple[int, int],
-    endpoints: Iterable[Endpoint] = (),
+    endpoints: Iterable[EndpointPort] = (),
 ) -> ClusterView | None:
     """Apply a new leader that a Produce or Fetch answer names (KIP-951).
 

@@ -1,16 +1,16 @@
-"""Which records of each partition were handed out, finished and committed.
+"""The records of each partition that were handed out, finished and committed.
 
 A record is finished once the application has asked for the next one, or has called
 ``commit()`` for it: until then the application may still be working on it. Only
-finished records are ever committed. So each partition has three offsets, each of them
-the offset of the next record::
+finished records are committed. So each partition has three offsets, each of them the
+offset of the next record::
 
     committed <= finished <= handed      (except after a seek back)
 
 A seek back sets ``handed`` and ``finished`` below ``committed``.
 
-A partition is opened with the number of its assignment. What arrives late for an
-assignment that has ended is ignored: the partition may belong to another member.
+A partition is opened with the number of its assignment. Late results of an assignment
+that has ended are ignored: the partition may belong to another member by now.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Commit:
     """Offsets to commit, and the state of the ledger when the commit was made.
 
     Attributes:
-        offsets: what to commit.
+        offsets: the offsets to commit.
         numbers: the number of each open partition's assignment.
-        done: the open partitions in which everything before the offset was handed out:
+        done: the open partitions of which everything before the offset was handed out:
             a commit of records that were handed out also declares them finished.
         serial: the number of this commit, counted from 1.
     """
@@ -39,7 +39,7 @@ class Commit:
     serial: int
 
     def of(self, partitions: Collection[TopicPartition]) -> Commit:
-        """Return the part of the commit that is about these partitions."""
+        """Return the part of the commit that belongs to these partitions."""
         return Commit(
             {tp: at for tp, at in self.offsets.items() if tp in partitions},
             {tp: number for tp, number in self.numbers.items() if tp in partitions},
@@ -56,23 +56,25 @@ class _PartitionOffsets:
     finished: int = -1
     finished_epoch: int = -1
     # Whether the partition was open under an older assignment, and the highest offset
-    # handed out under this one. A seek changes neither.
+    # handed out under this one. Seeks change neither, so they still distinguish records
+    # of this assignment from those of an older one.
     was_open_before: bool = False
     handed_most: int = -1
-    # The serial of the last commit made before ``finished`` moved last, -1 if that need
-    # not be committed; and the highest serial of the commits that succeeded. So an
-    # offset that the application committed itself, ahead of ``finished`` or behind it,
-    # stays until ``finished`` moves again.
+    # The serial of the last commit made before ``finished`` moved last, -1 if that move
+    # need not be committed; and the highest serial of the commits that succeeded. So
+    # auto-commit leaves an offset alone that the application committed itself, ahead of
+    # ``finished`` or behind it, until ``finished`` moves again.
     moved: int = -1
     settled: int = 0
-    # What the broker has, -1 if unknown; and the last commit that was sent. Until it is
-    # answered, what the broker has is unknown.
+    # The committed offset as the broker has it, -1 if unknown; and the serial of the
+    # last commit that was sent, until whose answer it is unknown.
     committed: int = -1
     sent: int = 0
-    # The serial of the last commit made before the position was set without regard to
-    # what is committed; -1 if it was not, or something was committed since.
+    # The serial of the last commit made before the position was set independently of
+    # the committed offset (a seek, a reset); -1 if it was not, or after a later commit.
     apart: int = -1
-    # The last part of the log that was skipped: nothing in it can be handed out.
+    # The last part of the log that was skipped: markers and aborted records, of which
+    # nothing can be handed out.
     gap: int = -1
     gap_end: int = -1
     gap_epoch: int = -1
@@ -88,7 +90,7 @@ class _PartitionOffsets:
 
 
 class OffsetLedger:
-    """The offsets of all partitions assigned now."""
+    """The offsets of all partitions that are assigned now."""
 
     __slots__ = ("_closed", "_entries", "_kept", "_sent", "_serial", "_unfinished")
 
@@ -96,10 +98,11 @@ class OffsetLedger:
         self._entries: dict[TopicPartition, _PartitionOffsets] = {}
         # Invariant: exactly the partitions whose handed and finished differ.
         self._unfinished: set[TopicPartition] = set()
+        # Partitions whose records `finish` leaves unfinished; see `keep`.
         self._kept: frozenset[TopicPartition] = frozenset()
         # All partitions that were open once.
         self._closed: set[TopicPartition] = set()
-        # How many commits were made, and those in flight, by their serials.
+        # The number of commits so far, and those in flight by their serials.
         self._serial = 0
         self._sent: dict[int, Commit] = {}
 
@@ -136,7 +139,8 @@ class OffsetLedger:
                 committed again.
         """
         entry = self._entries[tp]
-        entry.gap = entry.gap_end = -1  # the log may be another one
+        # A topic that was created again has another log.
+        entry.gap = entry.gap_end = -1
         entry.handed, entry.handed_epoch = offset, epoch
         entry.finish(offset, epoch, self._serial)
         if committed:
@@ -158,21 +162,21 @@ class OffsetLedger:
         self._unfinished.discard(tp)
 
     def is_apart(self, tp: TopicPartition) -> bool:
-        """Whether the committed offset does not tell where reading began.
+        """Whether reading began elsewhere than at the committed offset.
 
-        So it is after a seek, or a reset because the position was outside the log,
-        until something is committed that was chosen later.
+        True after a seek, or after a reset because the position was outside the log,
+        until a later commit succeeds.
         """
         return (entry := self._entries.get(tp)) is not None and entry.apart >= 0
 
     def perhaps_committed(self, tp: TopicPartition) -> None:
-        """Something of an open partition was committed, or was not: look it up."""
+        """Note that a commit of unknown outcome may have set the committed offset."""
         self._entries[tp].apart = -1
 
     def handed(
         self, tp: TopicPartition, offset: int, epoch: int = -1, *, finished: int = -1
     ) -> None:
-        """Records before ``offset`` were handed out, and are being worked on.
+        """Note that the records before ``offset`` were handed out.
 
         Those before ``finished`` are finished.
         """
@@ -189,10 +193,11 @@ class OffsetLedger:
                 self._unfinished.discard(tp)
 
     def skipped(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Before ``offset`` there was nothing to hand out: markers, aborted data."""
+        """Note that up to ``offset`` there are only markers and aborted records."""
         entry = self._entries[tp]
         if offset <= entry.handed:
             return
+        # A gap that follows the last one directly extends it.
         if entry.gap_end != entry.handed:
             entry.gap = entry.handed
         entry.gap_end, entry.gap_epoch = offset, epoch
@@ -201,11 +206,11 @@ class OffsetLedger:
             entry.finish(offset, epoch, self._serial)
 
     def after(self, tp: TopicPartition, at: OffsetAndMetadata) -> OffsetAndMetadata:
-        """Where reading goes on if everything before an offset is done (KIP-1094).
+        """Return where reading goes on behind an offset (KIP-1094).
 
-        It is behind the offset if nothing in between can be handed out: without that a
-        group that commits record by record would have a lag of one for ever where the
-        marker of a transaction ends the log.
+        This is a higher offset if nothing in between can be handed out. Otherwise a
+        group that commits record by record would keep a lag of one wherever the log
+        ends with the marker of a transaction.
         """
         entry = self._entries.get(tp)
         if entry is None or not entry.gap <= at.offset < entry.gap_end:
@@ -213,11 +218,11 @@ class OffsetLedger:
         return OffsetAndMetadata(entry.gap_end, at.metadata, entry.gap_epoch)
 
     def keep(self, partitions: Collection[TopicPartition]) -> None:
-        """Exclude these from `finish`, too; no partitions: exclude none any more."""
+        """Exclude these from `finish` as well; without partitions, exclude none."""
         self._kept = self._kept.union(partitions) if partitions else frozenset()
 
     def finish(self) -> None:
-        """The application asked for more: everything handed out before is finished.
+        """Finish all records handed out: the application has asked for more.
 
         Partitions excluded by `keep` stay as they are.
         """
@@ -229,11 +234,11 @@ class OffsetLedger:
         self._unfinished &= self._kept
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Records before ``offset`` are finished; those behind it are not."""
+        """Note that the records before ``offset`` are finished."""
         self.handed(tp, -1, epoch, finished=offset)
 
     def finish_of(self, tp: TopicPartition) -> None:
-        """Everything handed out of one open partition is finished."""
+        """Finish all records handed out of one open partition."""
         entry = self._entries[tp]
         if tp in self._unfinished:
             entry.finish(entry.handed, entry.handed_epoch, self._serial)
@@ -262,12 +267,14 @@ class OffsetLedger:
     def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
         """Make a commit of what was finished since the last one.
 
-        Partitions of which nothing was finished since a commit in flight get the offset
-        of that commit.
+        Partitions without progress since a commit in flight get the offset of that
+        commit.
 
         Args:
             partitions: which partitions; None for all.
         """
+        # The broker applies commits in order. An offset that the application is
+        # committing must not be overwritten with an older decision.
         chosen = self._in_flight()
         due = dict[TopicPartition, OffsetAndMetadata]()
         for tp, entry in self._entries.items():
@@ -280,10 +287,10 @@ class OffsetLedger:
         return self.commit_of(due)
 
     def finished(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Make a commit of everything finished, for a commit that the user requests.
+        """Make a commit of all finished records, for a commit that the user requests.
 
-        Unlike `due` it replaces offsets that the application committed itself. What the
-        broker is known to have may be omitted.
+        Unlike `due` it replaces offsets that the application committed itself. Offsets
+        that the broker is known to have may be omitted.
 
         Args:
             partitions: which partitions; None for all.
@@ -309,20 +316,24 @@ class OffsetLedger:
     def commit_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
         """Make a commit of these offsets, under the present assignments."""
         self._serial += 1
-        numbers = {tp: self._entries[tp].number for tp in offsets if tp in self}
-        done = {tp for tp in numbers if offsets[tp].offset <= self._entries[tp].handed}
+        numbers, done = dict[TopicPartition, int](), set[TopicPartition]()
+        for tp, at in offsets.items():
+            if (entry := self._entries.get(tp)) is not None:
+                numbers[tp] = entry.number
+                if at.offset <= entry.handed:
+                    done.add(tp)
         return Commit(offsets, numbers, done, self._serial)
 
     def sent(self, commit: Commit) -> None:
-        """A commit was sent to the broker; it is in flight until `answered`."""
+        """Note that a commit was sent; it is in flight until `answered`."""
         self._sent[commit.serial] = commit
         for tp, number in commit.numbers.items():
-            if self.number(tp) == number:
-                entry = self._entries[tp]
+            entry = self._entries.get(tp)
+            if entry is not None and entry.number == number:
                 entry.sent, entry.committed = commit.serial, -1
 
     def answered(self, commit: Commit) -> None:
-        """A commit has ended; `committed` is called for what succeeded of it."""
+        """Note that a commit has ended; `committed` reports its successful part."""
         self._sent.pop(commit.serial, None)
 
     def in_flight(
@@ -338,10 +349,10 @@ class OffsetLedger:
         )
 
     def committed(self, commit: Commit) -> None:
-        """A commit succeeded; assignments that have ended are ignored.
+        """Note that a commit succeeded; assignments that have ended are ignored.
 
-        The broker applied the commits in the order in which they were made, whatever
-        the order of these calls.
+        The broker applies commits in the order in which they were made, which need not
+        be the order of these calls.
         """
         for tp, number in commit.numbers.items():
             entry = self._entries.get(tp)
@@ -353,11 +364,14 @@ class OffsetLedger:
             if commit.serial == entry.sent:
                 entry.committed = offset.offset
             if tp in commit.done:
+                # This moves ``finished`` to what was just committed, which is not a
+                # reason to commit it again.
                 self.finished_to(tp, offset.offset, offset.leader_epoch)
                 entry.moved = moved
             if commit.serial > entry.settled:
                 entry.settled = commit.serial
-                # Unless another commit was made in between, which may be behind it.
+                # Unless another commit was made in between: it may have set the offset
+                # back, so that ``finished`` is to be committed again.
                 if offset.offset == entry.finished and moved <= commit.serial:
                     entry.moved = -1
 

@@ -1,4 +1,4 @@
-"""Which ranges of offsets are fetched from which broker, and which one is read next.
+"""Decides which ranges are fetched from which broker, and which one is read next.
 
 `RangeSchedule` follows many ranges at once. `choose` decides the requests: one for each
 broker, for many ranges in their order, with about as many bytes as a request may bring.
@@ -8,15 +8,15 @@ accepted (`accept`).
 
 Invariants, each of them a law in the tests:
 
-* The records of a range are handed out in the order of their offsets. `accepted` is
-  where the caller stands; what was fetched and not accepted can be taken back.
+* The records of a range are handed out in the order of their offsets. `accepted` is the
+  offset up to which the caller has read; records behind it can be taken back.
 * A range is in at most one request at a time, and a partition once in a request.
 * Ranges have their turn in the order given, while their brokers answer. `pass_over`
-  lets the others go first, until the ranges that were late have something to read.
+  lets the others go first, until something of the late ranges has arrived.
 * A broker has at most one request in flight or one answer that is being read. The
-  broker of the range whose turn it is has two answers and a request, where an answer
-  had no room for that range. All together bring at most `_ANSWERS` times the bytes of a
-  request, and what the broker of that range brings.
+  broker of the range whose turn it is may have two answers and a request, if an answer
+  had no room for that range. All answers together take at most `_ANSWERS` times the
+  bytes of a request, beside those of the broker of that range.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio.errors import KafkaError
 from kafkaio.types import OffsetRange, TopicPartition
 
-#: Bytes of a record, where none has been seen; a little more than most have.
+#: Bytes of a record, before one of the topic was seen; a little more than most have.
 _RECORD: Final = 1024
-#: Bytes to ask for beyond what the rest of a range is expected to take: its last batch
-#: may go on after the end.
+#: Bytes to ask for beyond the expected size of the rest of a range: its last batch may
+#: go on after the end.
 _MARGIN: Final = 65_536
-#: How much denser than what was read the rest of a range may be.
+#: How much denser the rest of a range may be than the records read so far.
 _SLACK: Final = 1.25
 #: The most ranges of one request. Its answer is decoded in one go: about 10 ms.
 _MOST_RANGES: Final = 1_000
-#: Answers that may wait to be read of the broker of the range whose turn it is.
+#: Unread answers of the broker of the range whose turn it is.
 _UNREAD: Final = 2
-#: So many requests' bytes may be in flight or wait to be read, over all brokers.
+#: Bytes in flight or unread over all brokers, as a multiple of those of a request.
 _ANSWERS: Final = 8
 
 
@@ -49,24 +49,24 @@ class RangePartPort(Protocol):
 
     @property
     def position(self) -> int:
-        """The offset up to which they were read."""
+        """The offset up to which the part was read."""
         ...
 
     @property
     def is_read(self) -> bool:
-        """Whether nothing is left of them."""
+        """Whether the part was read to its end."""
         ...
 
 
 class FetchedAnswer:
-    """An answer whose records wait to be read.
+    """An answer to a fetch, whose records may not all be read yet.
 
     Args:
         node: the broker.
         size: bytes of records.
 
     Attributes:
-        left: its parts that were not read.
+        left: the number of its parts that were not read to their end.
     """
 
     __slots__ = ("left", "node", "size")
@@ -78,20 +78,20 @@ class FetchedAnswer:
 
 
 class RangeState:
-    """How far one range has come.
+    """The progress of one range.
 
     Attributes:
         index: its place in the order.
         within: the range.
         accepted: the offset up to which the caller has read.
         next_offset: where the next fetch begins.
-        parts: what was fetched and is not read, with the answers that brought it.
-        request: the request that asks for it; None for none.
-        failure: why it was not fetched the last time, if that may pass.
-        final: why it cannot be fetched; raised when it has its turn.
-        needed: bytes that its next batch takes, if that did not fit.
-        is_tight: whether an answer had room for nothing of it.
-        is_late: whether others go first.
+        parts: fetched parts that are not read to their end, with their answers.
+        request: the request in flight that names it, or None.
+        failure: the transient reason why the last fetch brought nothing.
+        final: the error that is raised when it has its turn: it cannot be fetched.
+        needed: bytes that its next batch takes, if it did not fit into an answer.
+        is_tight: whether other ranges used up the last answer.
+        is_late: whether other ranges go first.
         last_epoch: the epoch of the last batch that was fetched, -1 for none.
         leader_epoch: the epoch of the leader whose log is known to have that batch.
     """
@@ -142,7 +142,7 @@ class RangeState:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is more of it to fetch, and nobody fetches it."""
+        """Whether more of it is to be fetched, and no request names it."""
         is_idle = self.request is None and self.final is None
         return is_idle and self.next_offset < self.within.end
 
@@ -152,7 +152,7 @@ class RangeState:
         self.needed, self.is_tight = 0, False
 
     def failed(self, error: KafkaError, now: float, delay: float) -> int:
-        """Note a failure that may pass; returns how many there were in a row."""
+        """Note a transient failure; return the number of failures in a row."""
         self.failure = error
         self._failures += 1
         self._due = now + delay
@@ -170,12 +170,12 @@ class RangeState:
 
 
 class _NodeState:
-    """What is known of one broker.
+    """The state of one broker.
 
     Attributes:
         is_busy: whether a request is in flight, or a connection is being opened.
-        unread: answers that have parts to read.
-        due: when it may be asked again.
+        unread: the number of its answers with parts to read.
+        due: when it may be asked again after a failure.
         failures: failures in a row.
     """
 
@@ -189,10 +189,10 @@ class _NodeState:
 
 
 class Choice:
-    """What to ask for now.
+    """The fetches to send now.
 
     Attributes:
-        groups: ranges to ask each broker for, in one request, in their order.
+        groups: the ranges of each broker's request, in their order.
         leaderless: ranges whose partitions have no leader.
     """
 
@@ -204,7 +204,7 @@ class Choice:
 
 
 class RangeSchedule:
-    """Many ranges of offsets on their way.
+    """The order in which many ranges are fetched and read.
 
     Args:
         ranges: in the order in which they are read; none is empty.
@@ -218,14 +218,15 @@ class RangeSchedule:
         self._states = [RangeState(n, each) for n, each in enumerate(ranges)]
         self._fetch_bytes = fetch_bytes
         self._backoff = backoff
-        # Invariant: those before it are read to their ends, or late.
+        # Invariant: the states before this index are read to their ends, or late.
         self._first = 0
-        # Those that may not be read to their ends, in their order.
+        # A superset of the ranges that are not read to their ends, in their order. Each
+        # pass reduces it, so that finished ranges cost nothing.
         self._open = list(self._states)
         self._nodes: dict[int, _NodeState] = {}
-        # Bytes that requests in flight may bring, or that wait to be read.
+        # Bytes that requests in flight may bring, and bytes of unread answers.
         self._bytes = 0
-        # Bytes per offset in the last answer of each topic.
+        # Bytes per offset in the last answer of each topic, to size the next requests.
         self._density: dict[str, float] = {}
 
     def __repr__(self) -> str:
@@ -235,9 +236,9 @@ class RangeSchedule:
     # ---- whose turn it is ------------------------------------------------------------
 
     def turn(self) -> RangeState | None:
-        """The range that is read next; None if nothing of it has come.
+        """Return the range to read next; None if nothing of it has arrived.
 
-        It has a part, or an error that is final.
+        It has a part, or a final error.
         """
         while (first := self._head()) is not None:
             if first.parts or first.final is not None:
@@ -261,7 +262,7 @@ class RangeSchedule:
         return self._head() is None and not self._unread()
 
     def unread(self) -> list[RangeState]:
-        """The ranges that are not read to their ends, in their order."""
+        """Return the ranges that are not read to their ends, in their order."""
         return list(self._unread())
 
     def _unread(self) -> list[RangeState]:
@@ -273,17 +274,16 @@ class RangeSchedule:
         return any(each.unread for each in self._nodes.values())
 
     def pass_over(self) -> None:
-        """Let those go first that have something to read.
+        """Let ranges with something to read go first.
 
-        The ranges that have nothing are late: others do not wait for them, until
-        something of them has come.
+        The others are late: no range waits for them until something of them arrives.
         """
         for each in self._unread():
             each.is_late = not each.parts and each.final is None
         self._first = 0
 
     def _arrived(self, each: RangeState) -> None:
-        """See to it that a range has its turn, if it was late."""
+        """Give a range its turn again, if it was late."""
         each.is_late = False
         self._first = min(self._first, each.index)
 
@@ -295,11 +295,11 @@ class RangeSchedule:
         brokers: int,
         now: float,
     ) -> Choice:
-        """Return what to ask for now.
+        """Decide which fetches to send now.
 
         Args:
-            node_of: the broker to fetch a partition from; None for none.
-            brokers: how many there are.
+            node_of: returns the broker to fetch a partition from, or None.
+            brokers: the number of brokers.
             now: the time.
         """
         choice, full = Choice(), set[int]()
@@ -322,10 +322,12 @@ class RangeSchedule:
                 room = self._room(node, now, head if node == first else None)
             if room <= 0:
                 full.add(node)
+                # With thousands of ranges most calls end here, and not with the list.
                 if len(full) >= brokers:
                     break
                 continue
             partitions = taken.setdefault(node, set())
+            # A request cannot name a partition twice: its next range must wait.
             if tp in partitions:
                 continue
             partitions.add(tp)
@@ -336,7 +338,7 @@ class RangeSchedule:
         return choice
 
     def _room(self, node: int, now: float, head: RangeState | None) -> float:
-        """The bytes that a broker may be asked for; of one range at least, unless 0.
+        """Return the bytes that a broker may be asked for; 0 for no request.
 
         Args:
             node: the broker.
@@ -353,8 +355,9 @@ class RangeSchedule:
             return self._fetch_bytes if is_free else 0
         if head.parts:
             return self._fetch_bytes if known.unread < _UNREAD else 0
-        # Nothing has come of the range whose turn it is, and nothing else is read
-        # before it: it is asked for in any case, and in the end alone.
+        # Nothing of the range whose turn it is has arrived, and nothing can be read
+        # before it. So it is asked for in any case; with too many unread answers it is
+        # asked for alone, which the room of one byte brings about.
         return self._fetch_bytes if known.unread <= _UNREAD else 1
 
     def _expected(self, each: RangeState) -> float:
@@ -363,38 +366,40 @@ class RangeSchedule:
         return rest * (_RECORD if density is None else density * _SLACK)
 
     def max_bytes(self, each: RangeState) -> int:
-        """The most bytes of a range to ask for.
+        """Return the most bytes of a range to ask for.
 
-        No more than the rest of the range is likely to take.
+        This is the likely size of its rest, so that the broker does not send records
+        behind its end.
         """
         if each.needed:
             return each.needed
+        # Other ranges left it no room. It takes the whole request the next time.
         if each.is_tight:
             return self._fetch_bytes
         return min(self._fetch_bytes, int(self._expected(each)) + _MARGIN)
 
     def total_bytes(self, ranges: Collection[RangeState]) -> int:
-        """The most bytes of a request for some ranges."""
+        """Return the most bytes of a request for some ranges."""
         total = min(self._fetch_bytes, sum(map(self.max_bytes, ranges)))
         return max(total, *(each.needed for each in ranges))
 
     # ---- what became of it -----------------------------------------------------------
 
     def asking(self, node: int, size: int = 0) -> None:
-        """Note that a broker is being asked, for at most so many bytes."""
+        """Note that a request for at most ``size`` bytes is sent to a broker."""
         self._nodes[node].is_busy = True
         self._bytes += size
 
     def answered(self, node: int, size: int = 0) -> None:
-        """Note that a broker is not being asked any more, for whatever reason."""
+        """Note that a request to a broker has ended, with or without an answer."""
         self._nodes[node].is_busy = False
         self._bytes -= size
 
     def node_failed(self, node: int, now: float, roll: float) -> tuple[int, float]:
-        """Note that a broker gave no answer.
+        """Note that a broker did not answer.
 
         Returns:
-            How many times in a row, and the seconds until it is asked again.
+            The number of failures in a row, and the seconds until it is asked again.
         """
         known = self._nodes[node]
         delay = self._backoff.delay(known.failures, roll)
@@ -410,16 +415,16 @@ class RangeSchedule:
     def failed(
         self, each: RangeState, error: KafkaError, now: float, roll: float
     ) -> tuple[int, float]:
-        """Note why a range was not fetched, which may pass.
+        """Note the transient reason why a range was not fetched.
 
         Returns:
-            How many times in a row, and the seconds until it is fetched again.
+            The number of failures in a row, and the seconds until it is fetched again.
         """
         delay = self._backoff.delay(each.failures, roll)
         return each.failed(error, now, delay), delay
 
     def refuse(self, each: RangeState, error: KafkaError) -> None:
-        """Note why a range cannot be fetched."""
+        """Note the final reason why a range cannot be fetched."""
         each.final = error
         self._arrived(each)
 
@@ -431,7 +436,7 @@ class RangeSchedule:
         next_offset: int,
         size: int,
     ) -> None:
-        """Take what an answer has brought of a range.
+        """Take the records of a range from an answer.
 
         Args:
             each: the range.
@@ -448,6 +453,7 @@ class RangeSchedule:
         each.parts.append((part, answer))
         self._bytes += size
         answer.size += size
+        # An answer counts for its broker once, from its first part to its last.
         if not answer.left:
             self._nodes[answer.node].unread += 1
         answer.left += 1
@@ -465,21 +471,24 @@ class RangeSchedule:
         """Note that the caller has read the first part of a range, to its position."""
         part, _ = each.parts[0]
         each.accepted = part.position
-        # Batches after the end of the range are left where the part has them.
+        # Parts that are read, and those behind the end of the range, are dropped: a
+        # batch may go on after the end.
         while each.parts and (each.parts[0][0].is_read or each.is_done):
             self._release(each.parts.popleft()[1])
 
     def take_back(self, each: RangeState, accepted: int) -> None:
         """Let a range be fetched again from an offset.
 
-        What was fetched is dropped, and what is on its way will be.
+        Fetched parts are dropped now, and an answer in flight when it arrives.
         """
         while each.parts:
             self._release(each.parts.popleft()[1])
+        # `_unread` may have dropped it from the list, which is therefore restored.
         if each.is_done:
             self._open = self._states
         each.accepted = each.next_offset = accepted
         each.request = each.final = None
+        # Nothing was read, so there is no epoch to validate with a leader (KIP-320).
         if accepted == each.within.start:
             each.last_epoch = -1
         self._first = min(self._first, each.index)

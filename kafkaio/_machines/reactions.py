@@ -19,7 +19,7 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 
 
-class Step(Enum):
+class ReactionStep(Enum):
     """What the owner of a request does besides retrying."""
 
     NONE = auto()
@@ -79,7 +79,7 @@ class Reaction:
     refresh_metadata: bool = False
     refind_coordinator: bool = False
     reroute: bool = False
-    step: Step = Step.NONE
+    step: ReactionStep = ReactionStep.NONE
 
 
 _FINAL = Reaction()
@@ -88,13 +88,13 @@ _REFRESH = Reaction(retry=True, refresh_metadata=True)
 _WRONG_LEADER = Reaction(retry=True, refresh_metadata=True, reroute=True)
 _WRONG_COORDINATOR = Reaction(retry=True, refind_coordinator=True, reroute=True)
 _LOADING = Reaction(retry=True, reroute=True)
-_SESSION = Reaction(retry=True, step=Step.RESET_SESSION)
+_SESSION = Reaction(retry=True, step=ReactionStep.RESET_SESSION)
 
 _E = ErrorCode
 
 #: All error codes, by reaction.
 _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
-    (Reaction(step=Step.SUCCESS), (_E.NONE,)),
+    (Reaction(step=ReactionStep.SUCCESS), (_E.NONE,)),
     (
         _RETRY,
         (
@@ -148,7 +148,7 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
         ),
     ),
     (replace(_SESSION, refresh_metadata=True), (_E.FETCH_SESSION_TOPIC_ID_ERROR,)),
-    (Reaction(step=Step.REBOOTSTRAP), (_E.REBOOTSTRAP_REQUIRED,)),
+    (Reaction(step=ReactionStep.REBOOTSTRAP), (_E.REBOOTSTRAP_REQUIRED,)),
     (
         _FINAL,
         (
@@ -262,12 +262,12 @@ BASE: Mapping[ErrorCode, Reaction] = {
     code: reaction for reaction, codes in _GROUPS for code in codes
 }
 
-_FATAL = Reaction(step=Step.FATAL)
-_ABORT = Reaction(step=Step.ABORT)
+_FATAL = Reaction(step=ReactionStep.FATAL)
+_ABORT = Reaction(step=ReactionStep.ABORT)
 _REFIND = Reaction(retry=True, refind_coordinator=True)
-_REJOIN = Reaction(retry=True, step=Step.REJOIN)
-_NEW_GENERATION = Reaction(step=Step.RESET_GENERATION)
-_NEW_MEMBER = Reaction(step=Step.RESET_MEMBER)
+_REJOIN = Reaction(retry=True, step=ReactionStep.REJOIN)
+_NEW_GENERATION = Reaction(step=ReactionStep.RESET_GENERATION)
+_NEW_MEMBER = Reaction(step=ReactionStep.RESET_MEMBER)
 
 #: Refused permanently by a group, whatever the request was. A right that is missing
 #: may be granted later: that is no reason to end.
@@ -314,10 +314,10 @@ _SHARE = {
 #: The reactions that differ, by API.
 OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     ApiKey.PRODUCE: {
-        _E.DUPLICATE_SEQUENCE_NUMBER: Reaction(step=Step.SUCCESS),
-        _E.MESSAGE_TOO_LARGE: Reaction(step=Step.SPLIT_BATCH),
-        _E.OUT_OF_ORDER_SEQUENCE_NUMBER: Reaction(step=Step.CHECK_SEQUENCE),
-        _E.UNKNOWN_PRODUCER_ID: Reaction(step=Step.CHECK_SEQUENCE),
+        _E.DUPLICATE_SEQUENCE_NUMBER: Reaction(step=ReactionStep.SUCCESS),
+        _E.MESSAGE_TOO_LARGE: Reaction(step=ReactionStep.SPLIT_BATCH),
+        _E.OUT_OF_ORDER_SEQUENCE_NUMBER: Reaction(step=ReactionStep.CHECK_SEQUENCE),
+        _E.UNKNOWN_PRODUCER_ID: Reaction(step=ReactionStep.CHECK_SEQUENCE),
         _E.INVALID_PRODUCER_EPOCH: _ABORT,
         _E.INVALID_TXN_STATE: _ABORT,
         _E.TRANSACTION_ABORTABLE: _ABORT,
@@ -327,7 +327,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _FATAL,
     },
     ApiKey.FETCH: {
-        _E.OFFSET_OUT_OF_RANGE: Reaction(step=Step.RESET_POSITION),
+        _E.OFFSET_OUT_OF_RANGE: Reaction(step=ReactionStep.RESET_POSITION),
         _E.CORRUPT_MESSAGE: _FINAL,
         _E.UNKNOWN_SERVER_ERROR: _RETRY,
         _E.OFFSET_NOT_AVAILABLE: _REFRESH,
@@ -335,7 +335,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     ApiKey.LIST_OFFSETS: {
         **_LEADER_LOOKUP,
         # The broker or the topic is too old for a look-up by time: no offset, no error.
-        _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction(step=Step.SUCCESS),
+        _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction(step=ReactionStep.SUCCESS),
     },
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _LEADER_LOOKUP,
     ApiKey.DELETE_RECORDS: {
@@ -368,15 +368,15 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     ApiKey.HEARTBEAT: _CLASSIC_MEMBER,
     ApiKey.LEAVE_GROUP: {
         # The member is gone already, as requested.
-        _E.UNKNOWN_MEMBER_ID: Reaction(step=Step.SUCCESS),
-        _E.FENCED_INSTANCE_ID: Reaction(step=Step.SUCCESS),
+        _E.UNKNOWN_MEMBER_ID: Reaction(step=ReactionStep.SUCCESS),
+        _E.FENCED_INSTANCE_ID: Reaction(step=ReactionStep.SUCCESS),
     },
     ApiKey.OFFSET_COMMIT: {
         **_CLASSIC_MEMBER,
         # No retry by itself: the member has to join the rebalance first.
-        _E.REBALANCE_IN_PROGRESS: Reaction(step=Step.REJOIN),
+        _E.REBALANCE_IN_PROGRESS: Reaction(step=ReactionStep.REJOIN),
         _E.REQUEST_TIMED_OUT: _REFIND,
-        _E.STALE_MEMBER_EPOCH: Reaction(step=Step.REFRESH_MEMBER),
+        _E.STALE_MEMBER_EPOCH: Reaction(step=ReactionStep.REFRESH_MEMBER),
         _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
     },
     ApiKey.OFFSET_FETCH: {
@@ -384,7 +384,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.ILLEGAL_GENERATION: _NEW_GENERATION,
         _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
         _E.UNKNOWN_TOPIC_OR_PARTITION: _FINAL,
-        _E.STALE_MEMBER_EPOCH: Reaction(retry=True, step=Step.REFRESH_MEMBER),
+        _E.STALE_MEMBER_EPOCH: Reaction(retry=True, step=ReactionStep.REFRESH_MEMBER),
         _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
     },
     ApiKey.CONSUMER_GROUP_HEARTBEAT: {
@@ -439,7 +439,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     },
     ApiKey.ELECT_LEADERS: {
         # The preferred replica leads already, or an election would change nothing.
-        _E.ELECTION_NOT_NEEDED: Reaction(step=Step.SUCCESS),
+        _E.ELECTION_NOT_NEEDED: Reaction(step=ReactionStep.SUCCESS),
         _E.PREFERRED_LEADER_NOT_AVAILABLE: _FINAL,
         _E.ELIGIBLE_LEADERS_NOT_AVAILABLE: _FINAL,
     },
@@ -470,5 +470,5 @@ def is_foreign(api_key: int, code: int) -> bool:
     """
     error = ErrorCode(code)
     base = BASE[error]
-    is_known = base.retry or base.step is Step.SUCCESS
+    is_known = base.retry or base.step is ReactionStep.SUCCESS
     return not is_known and error not in OVERRIDES.get(api_key, {})

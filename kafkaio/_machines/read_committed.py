@@ -17,7 +17,7 @@ _ABORT: Final = 0
 
 
 class BatchPort(Protocol):
-    """What a filter needs to know of a batch."""
+    """The facts about a batch that a filter needs."""
 
     @property
     def last_offset(self) -> int:
@@ -52,8 +52,8 @@ class ReadUncommitted:
 class ReadCommitted:
     """Accepts batches that are not part of an aborted transaction.
 
-    Call `passes` for every batch of one partition's response, in order, once each; one
-    that passes may be asked about again before the next.
+    Call `passes` for every batch of one partition's response, in order. A batch that
+    passes may be checked again before the next one.
 
     Args:
         aborted: (producer id, first offset) of each aborted transaction listed.

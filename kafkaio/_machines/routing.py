@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Response, Struct
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLoad:
+class NodeLoad(NamedTuple):
     """How busy a broker is.
 
     Attributes:
@@ -40,18 +38,17 @@ def least_loaded_first(nodes: Iterable[NodeLoad], roll: float) -> list[int]:
     requests in flight first, and then the rest. The order of equals rotates with
     ``roll``, a random number in [0, 1), so that clients spread over the brokers.
     """
-    by_id = sorted(nodes, key=lambda node: node.node_id)
-    connected = sum(node.in_flight is not None for node in by_id)
+    by_id = sorted(nodes)
+    has_few = len([node for node in by_id if node.in_flight is not None]) < SPREAD
+
+    def rank(node: NodeLoad) -> tuple[int, float, int]:
+        if node.in_flight is None:
+            return 1 if has_few and not node.wait else 3, node.wait, 0
+        return 2 if node.in_flight or node.wait else 0, node.wait, node.in_flight
+
     first = int(roll * len(by_id))
-    turned = by_id[first:] + by_id[:first]
-    turned.sort(key=lambda node: (_rank(node, connected), node.wait, node.in_flight))
+    turned = sorted(by_id[first:] + by_id[:first], key=rank)
     return [node.node_id for node in turned]
-
-
-def _rank(node: NodeLoad, connected: int) -> int:
-    if node.in_flight is None:
-        return 1 if connected < SPREAD and not node.wait else 3
-    return 2 if node.in_flight or node.wait else 0
 
 
 def misrouted(response: Response) -> ErrorCode | None:

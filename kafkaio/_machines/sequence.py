@@ -55,13 +55,13 @@ def _is_ahead(a: int, b: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class IdAndEpoch:
     """The id and epoch by which brokers know a producer."""
 
     producer_id: int
     epoch: int
 
-    def may_follow(self, other: Identity) -> bool:
+    def may_follow(self, other: IdAndEpoch) -> bool:
         """Whether a coordinator may give this one at the end of a transaction (TV2).
 
         That is the next epoch, or the one after it if the coordinator has taken one to
@@ -92,16 +92,16 @@ class ProducerIdentity:
 
     def __init__(self, *, is_transactional: bool = False) -> None:
         self._is_transactional = is_transactional
-        self.current: Identity | None = None
+        self.current: IdAndEpoch | None = None
         self.has_gap: bool = False
         self.is_first_checked: bool = False
 
-    def obtained(self, identity: Identity) -> None:
+    def obtained(self, identity: IdAndEpoch) -> None:
         """Set the identity that the broker gave."""
         self.current = identity
         self.has_gap = False
 
-    def bump(self) -> Identity | None:
+    def bump(self) -> IdAndEpoch | None:
         """Go to the next epoch; None if there is none to be had without asking.
 
         That is so when the epochs of this id are used up, and with transactions.
@@ -114,11 +114,11 @@ class ProducerIdentity:
         if self.current.epoch >= LAST_EPOCH:
             self.current = None
             return None
-        self.current = Identity(self.current.producer_id, self.current.epoch + 1)
+        self.current = IdAndEpoch(self.current.producer_id, self.current.epoch + 1)
         return self.current
 
 
-class Numbered(Protocol):
+class NumberedPort(Protocol):
     """A batch, as far as its sequence is concerned.
 
     Attributes:
@@ -129,7 +129,7 @@ class Numbered(Protocol):
             may be in the log.
     """
 
-    identity: Identity | None
+    identity: IdAndEpoch | None
     base_sequence: int
     is_on_wire: bool
     is_uncertain: bool
@@ -139,7 +139,7 @@ class Numbered(Protocol):
         """Records in the batch; fixed from the moment it is first sent."""
 
 
-BatchT = TypeVar("BatchT", bound=Numbered)
+BatchT = TypeVar("BatchT", bound=NumberedPort)
 
 
 class PartitionSequence(Generic[BatchT]):
@@ -165,7 +165,7 @@ class PartitionSequence(Generic[BatchT]):
 
     def __init__(self, producer: ProducerIdentity) -> None:
         self._producer = producer
-        self._identity: Identity | None = None
+        self._identity: IdAndEpoch | None = None
         # Whether a batch of the current numbering was acknowledged.
         self._is_known = False
         # Invariant: all have self._identity, and contiguous numbers that end at
@@ -192,14 +192,18 @@ class PartitionSequence(Generic[BatchT]):
         is_free = self._is_known or self._producer.is_first_checked
         if len(self.under_way) >= (MAX_UNDER_WAY if is_free else 1):
             return None
-        return head if self._has_identity() else None
+        known = self._identity
+        if known is not None and known is self._producer.current:
+            return head
+        return head if self._take_identity() else None
 
     def _uncertain(self) -> BatchT | None:
         if any(batch.is_on_wire for batch in self.under_way):
             return None
         return next((batch for batch in self.under_way if batch.is_uncertain), None)
 
-    def _has_identity(self) -> bool:
+    def _take_identity(self) -> bool:
+        """Take over another identity of the producer; return whether there is one."""
         current = self._producer.current
         known = self._identity
         if self.under_way or current is known or current == known:
@@ -209,7 +213,7 @@ class PartitionSequence(Generic[BatchT]):
         self._restart(current)
         return True
 
-    def _restart(self, identity: Identity) -> None:
+    def _restart(self, identity: IdAndEpoch) -> None:
         self._identity = identity
         self.next_sequence = self.expected = 0
         self._is_known = False
@@ -314,7 +318,7 @@ class PartitionSequence(Generic[BatchT]):
             self._number(batch)
         self.is_settling = False
 
-    def _new_identity(self) -> Identity | None:
+    def _new_identity(self) -> IdAndEpoch | None:
         # Another partition may have bumped the epoch already, and one new epoch is
         # enough for all of them.
         current = self._producer.current

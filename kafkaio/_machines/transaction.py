@@ -58,7 +58,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._public import public
 from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
@@ -106,7 +106,7 @@ class TxnState(Enum):
     OPEN = auto()  #: a transaction is open
     COMMITTING = auto()  #: it is to be committed; batches or offsets are under way
     DETACHING = auto()  #: its end is to be left to another process; the same
-    DOOMED = auto()  #: it cannot be committed any more: only an abort leads out
+    ABORT_ONLY = auto()  #: it cannot be committed any more: only an abort leads out
     ABORTING = auto()  #: it is to be aborted; batches are on the wire
     UNKNOWN = auto()  #: EndTxn was sent; only the answer to it leads out
     BUMPING = auto()  #: the next epoch is requested by InitProducerId
@@ -133,7 +133,7 @@ class TxnEvent(Enum):
     WANT = auto()
     SENDING = auto()
     ADDED = auto()
-    DOOM = auto()
+    ABORT_ONLY = auto()
     COMMIT = auto()
     ABORT = auto()
     DETACH = auto()
@@ -167,7 +167,7 @@ _SENDING: Final = (
     _S.OPEN,
     _S.COMMITTING,
     _S.DETACHING,
-    _S.DOOMED,
+    _S.ABORT_ONLY,
     _S.ABORTING,
 )
 #: States in which partitions and groups may be added.
@@ -210,12 +210,15 @@ TRANSITIONS: Final[Mapping[tuple[TxnState, TxnEvent], TxnState]] = MappingProxyT
         (_S.DETACHING, _E.DETACHED): _S.DETACHED,
         **{
             (state, _E.ABORT): _S.ABORTING
-            for state in (_S.OPEN, _S.COMMITTING, _S.DETACHING, _S.DOOMED)
+            for state in (_S.OPEN, _S.COMMITTING, _S.DETACHING, _S.ABORT_ONLY)
         },
-        (_S.OPEN, _E.DOOM): _S.DOOMED,
-        (_S.COMMITTING, _E.DOOM): _S.DOOMED,
-        (_S.DETACHING, _E.DOOM): _S.DOOMED,
-        **{(state, _E.DOOM): state for state in (_S.DOOMED, _S.ABORTING, *OVER)},
+        (_S.OPEN, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        (_S.COMMITTING, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        (_S.DETACHING, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        **{
+            (state, _E.ABORT_ONLY): state
+            for state in (_S.ABORT_ONLY, _S.ABORTING, *OVER)
+        },
         **{(state, _E.EMPTY): _S.READY for state in (_S.COMMITTING, _S.ABORTING)},
         **{(state, _E.DRAINED): _S.UNKNOWN for state in (_S.COMMITTING, _S.ABORTING)},
         **{(state, _E.END_LOST): state for state in (_S.UNKNOWN, *OVER)},
@@ -233,14 +236,14 @@ TRANSITIONS: Final[Mapping[tuple[TxnState, TxnEvent], TxnState]] = MappingProxyT
 class Initialise:
     """InitProducerId: of a new producer (None), or for the epoch after ``identity``."""
 
-    identity: Identity | None
+    identity: IdAndEpoch | None
 
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
     """AddPartitionsToTxn."""
 
-    identity: Identity
+    identity: IdAndEpoch
     partitions: tuple[TopicPartition, ...]
 
 
@@ -248,7 +251,7 @@ class AddPartitions:
 class AddOffsets:
     """AddOffsetsToTxn."""
 
-    identity: Identity
+    identity: IdAndEpoch
     group_id: str
 
 
@@ -256,7 +259,7 @@ class AddOffsets:
 class End:
     """EndTxn; it is sent again unchanged until it is answered."""
 
-    identity: Identity
+    identity: IdAndEpoch
     protocol: Protocol
     is_commit: bool
 
@@ -285,7 +288,7 @@ class SendRequest:
 class Adopt:
     """Number what comes next under this identity."""
 
-    identity: Identity
+    identity: IdAndEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +348,7 @@ class TransactionMachine:
 
     __slots__ = (
         "_added",
+        "_adds",
         "_adds_explicitly",
         "_asked_at",
         "_far_probes",
@@ -378,9 +382,11 @@ class TransactionMachine:
     def __init__(self, timeout: float, *, adds_explicitly: bool = False) -> None:
         self._timeout = timeout
         self._adds_explicitly = adds_explicitly
+        # Whether partitions are added by a request of their own.
+        self._adds = True
         self.state: TxnState = TxnState.UNINITIALISED
         self.protocol: Protocol = Protocol.TV1
-        self.identity: Identity | None = None
+        self.identity: IdAndEpoch | None = None
         self.request: Request | None = None
         # Whether a transaction was begun under the epoch that InitProducerId gave.
         self._has_run = False
@@ -446,7 +452,7 @@ class TransactionMachine:
         self._go(TxnEvent.INITIALISE)
         return self._send(Initialise(None))
 
-    def initialised(self, identity: Identity, protocol: Protocol) -> Effects:
+    def initialised(self, identity: IdAndEpoch, protocol: Protocol) -> Effects:
         """Take the answer to `Initialise`: the identity, and the protocol to use."""
         if self.state is not TxnState.BUMPING:
             self._go(TxnEvent.INITIALISED)
@@ -523,7 +529,7 @@ class TransactionMachine:
         self._go(TxnEvent.SEALED_WITH_HARM)
         return self._send(Initialise(self.identity))
 
-    def _identified(self, identity: Identity) -> Effects:
+    def _identified(self, identity: IdAndEpoch) -> Effects:
         self.request = None
         self.identity = identity
         self._has_run = False
@@ -562,7 +568,7 @@ class TransactionMachine:
         assert identity is not None
         return self.last_end or End(identity, self.protocol, is_commit=True)
 
-    def rechecked(self, end: End, code: int, identity: Identity | None) -> bool:
+    def rechecked(self, end: End, code: int, identity: IdAndEpoch | None) -> bool:
         """Take the answer to `recheck`; return whether the identity is still valid.
 
         The coordinator compares the epoch first. If that is its own, or the one before,
@@ -592,6 +598,7 @@ class TransactionMachine:
         self._reset()
         self.protocol = protocol
         self._has_run = True
+        self._adds = protocol is Protocol.TV1 or self._adds_explicitly
         if self._adds:
             return (_ADMIT_NOWHERE,)
         self._is_probed = (
@@ -601,14 +608,6 @@ class TransactionMachine:
         )
         return (_ADMIT_ALL if self._is_probed else _ADMIT_NOWHERE,)
 
-    @property
-    def _adds(self) -> bool:
-        return self.protocol is Protocol.TV1 or self._adds_explicitly
-
-    @property
-    def _may_add(self) -> bool:
-        return self.state in ADDING
-
     def want_partitions(
         self, now: float, partitions: Collection[TopicPartition]
     ) -> Effects:
@@ -617,7 +616,7 @@ class TransactionMachine:
         In a transaction that cannot be committed any more, nothing is added.
         """
         self._go(TxnEvent.WANT)
-        if not self._may_add:
+        if self.state not in ADDING:
             return ()
         for tp in partitions:
             if tp not in self._added:
@@ -627,7 +626,7 @@ class TransactionMachine:
     def want_offsets(self, now: float, group_id: str) -> Effects:
         """Note that offsets of a group are to be committed; see `has_group`."""
         self._go(TxnEvent.WANT)
-        if not self._may_add or group_id in self._groups_added:
+        if self.state not in ADDING or group_id in self._groups_added:
             return ()
         if self.protocol is Protocol.TV2:
             self._groups_added.add(group_id)
@@ -666,7 +665,7 @@ class TransactionMachine:
                 self._added.update(partitions)
                 for tp in partitions:  # they may have been wanted again meanwhile
                     self._wanted.pop(tp, None)
-                admit = (Admit(frozenset(self._added)),) if self._may_add else ()
+                admit = (Admit(frozenset(self._added)),) if self.state in ADDING else ()
                 effects = (*self._start(self._asked_at), *admit)
             case AddOffsets(group_id=group_id):
                 self._groups_added.add(group_id)
@@ -674,7 +673,7 @@ class TransactionMachine:
                 effects = self._start(self._asked_at)
             case Probe():
                 self._is_probed = True
-                effects = (_ADMIT_ALL,) if self._may_add else ()
+                effects = (_ADMIT_ALL,) if self.state in ADDING else ()
             case _:
                 raise InternalError(f"transaction: {request!r} adds nothing")
         self.request = None
@@ -724,9 +723,9 @@ class TransactionMachine:
             self._has_harm = True
             self._is_start_uncertain = not self.is_started
             started = self._start(self._asked_at)
-        return (*started, *self.doom(now, error))
+        return (*started, *self.mark_abort_only(now, error))
 
-    def doom(
+    def mark_abort_only(
         self,
         now: float,
         error: KafkaError,
@@ -745,7 +744,7 @@ class TransactionMachine:
                 epoch: another producer may have the transactional id.
         """
         before = self.state
-        self._go(TxnEvent.DOOM)
+        self._go(TxnEvent.ABORT_ONLY)
         if before in OVER:
             return ()
         self._has_harm |= has_harm
@@ -774,7 +773,7 @@ class TransactionMachine:
 
     def expired(self, now: float) -> bool:
         """Whether the coordinator may abort the transaction from now on."""
-        return now >= self.deadline and self._may_add
+        return now >= self.deadline and self.state in ADDING
 
     # ---- the end ---------------------------------------------------------------------
 
@@ -830,7 +829,7 @@ class TransactionMachine:
         identity = self.identity
         assert identity is not None
         self._asked_at = now
-        if self._may_add:
+        if self.state in ADDING:
             if self._wanted and not self._is_probed and self.last_end is not None:
                 self._wanted.clear()
                 return self._send(Probe(self.last_end))
@@ -848,7 +847,7 @@ class TransactionMachine:
             return self._end(identity)
         return ()
 
-    def _end(self, identity: Identity) -> Effects:
+    def _end(self, identity: IdAndEpoch) -> Effects:
         is_commit = self.state is TxnState.COMMITTING
         if not self.is_started:
             self._go(TxnEvent.EMPTY)
@@ -872,7 +871,11 @@ class TransactionMachine:
         self._has_harm = True
 
     def end_answered(
-        self, now: float, identity: Identity | None, error: KafkaError | None, code: int
+        self,
+        now: float,
+        identity: IdAndEpoch | None,
+        error: KafkaError | None,
+        code: int,
     ) -> Effects:
         """Take the answer to EndTxn, unless that is to be sent again.
 
@@ -965,7 +968,7 @@ class TransactionMachine:
         assert self.identity is not None
         return self._end(self.identity)
 
-    def _ended(self, now: float, end: End, identity: Identity | None) -> Effects:
+    def _ended(self, now: float, end: End, identity: IdAndEpoch | None) -> Effects:
         outcome = (
             TransactionOutcome.COMMITTED
             if end.is_commit

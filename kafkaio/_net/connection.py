@@ -19,11 +19,11 @@ import anyio
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
-from kafkaio._machines.connection.handshake import Identity
+from kafkaio._machines.connection.handshake import ClientIdentity
 from kafkaio._machines.connection.machine import (
-    Answer,
     Closing,
     ConnectionMachine,
+    ReceivedAnswer,
     Renewal,
 )
 from kafkaio._machines.connection.pipeline import Ticket
@@ -31,7 +31,7 @@ from kafkaio._machines.connection.states import ConnectionState
 from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.receive import LargeFrames
-from kafkaio._net.transport import Dial, DialOptions, Transport
+from kafkaio._net.transport import Dial, DialOptions, TransportPort
 from kafkaio._public import public
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
@@ -51,9 +51,9 @@ from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
-    from kafkaio._machines.sasl.mechanism import Mechanism
-    from kafkaio._machines.sasl.session import Session
-    from kafkaio.security._login import Login
+    from kafkaio._machines.sasl.mechanism import MechanismPort
+    from kafkaio._machines.sasl.session import AuthenticatedSession
+    from kafkaio.security._login import LoginPort
 
 #: Seconds that a closed connection may take to send what was written to it.
 LINGER: Final = 2.0
@@ -121,13 +121,13 @@ class Sasl:
             has to get no more requests, and to be retired.
     """
 
-    login: Login
+    login: LoginPort
     start_soon: Callable[[Child, str], None]
     timeout: float
     replace: Callable[[Connection], None]
 
 
-class Reply(Protocol):
+class ReplyPort(Protocol):
     """Receives an answer: a future, or an object that acts on it at once."""
 
     def done(self) -> bool:
@@ -159,7 +159,7 @@ class Connection:
         self,
         broker: Broker,
         connection_class: ConnectionClass,
-        identity: Identity,
+        identity: ClientIdentity,
         observer: Observer,
         on_lost: OnLost,
         sasl: Sasl | None = None,
@@ -172,19 +172,21 @@ class Connection:
         self._observer = observer
         self._on_lost = on_lost
         self._machine = ConnectionMachine(identity, now())
+        #: What the broker announced; empty until the connection is ready.
+        self.versions: ApiVersions = self._machine.versions
         self._pipeline = self._machine.pipeline
-        self._transport: Transport | None = None
+        self._transport: TransportPort | None = None
         self._peer = identity.peer
         self._loop = asyncio.get_running_loop()
         # Invariant: the tickets that the machine has not ended, without those of the
         # handshake. A future whose caller was cancelled stays until its answer comes.
-        self._waiters: dict[Ticket[Response], Reply] = {}
+        self._waiters: dict[Ticket[Response], ReplyPort] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._was_ready = False
         #: When it got ready; infinity before.
         self.ready_at: float = inf
         # The transport while it closes, and the end of it.
-        self._closing: Transport | None = None
+        self._closing: TransportPort | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer = Timer(self._expire)
         self._requests = 0
@@ -199,7 +201,7 @@ class Connection:
         self.was_cut_short: bool = False
         self._sasl = sasl
         # The session that was reported last.
-        self._session: Session | None = None
+        self._session: AuthenticatedSession | None = None
         # What `open` does before the machine takes over.
         self._step = ""
         self._max_frame_size = EARLY_FRAME_SIZE
@@ -217,11 +219,6 @@ class Connection:
             f"<Connection {self._peer} {self.connection_class.kind} "
             f"{self._machine.state.name} | {self.in_flight} in flight>"
         )
-
-    @property
-    def versions(self) -> ApiVersions:
-        """What the broker announced; empty until the connection is ready."""
-        return self._machine.versions
 
     @property
     def is_ready(self) -> bool:
@@ -242,7 +239,7 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """How many requests have no answer yet."""
-        return len(self._pipeline) + len(self._machine.backlog)
+        return len(self._pipeline) + len(self._machine.large_answers)
 
     @property
     def throttled(self) -> float:
@@ -325,7 +322,7 @@ class Connection:
 
     def submit_to(
         self,
-        reply: Reply,
+        reply: ReplyPort,
         request: Request[Response],
         *,
         timeout: float,
@@ -354,7 +351,7 @@ class Connection:
         self._waiters[ticket] = reply
         self._sent(request, version)
 
-    def withdraw(self, reply: Reply) -> bool:
+    def withdraw(self, reply: ReplyPort) -> bool:
         """Forget a request that a throttle or a new login still holds back.
 
         Args:
@@ -383,7 +380,9 @@ class Connection:
 
         If the call is cancelled, the request may still take effect.
         """
-        return await self.submit(request, timeout=timeout, max_version=max_version)
+        future: asyncio.Future[ResponseT] = self._loop.create_future()
+        self.submit_to(future, request, timeout=timeout, max_version=max_version)
+        return await future
 
     def submit_oneway(
         self, request: Request[Response], *, max_version: int | None = None
@@ -489,8 +488,8 @@ class Connection:
 
     def retire(self) -> None:
         """Close as soon as nothing is in flight any more."""
-        self._machine.retire()
-        if self.is_ready and self._machine.is_finished:
+        self._machine.is_retired = True
+        if self.is_ready and not self._machine.is_busy:
             self.close()
 
     # ---- what the transport and the timer report -----------------------------------
@@ -499,11 +498,11 @@ class Connection:
         """Part of FrameSink."""
         at = self._loop.time()
         outcome = self._machine.receive(frame, at)
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, ReceivedAnswer):
             self._answer(outcome, at)
         elif isinstance(outcome, Closing):
             self._perform(outcome)
-        elif not self._machine.backlog:
+        elif not self._machine.large_answers:
             self._go_on()
         elif self._turn is None:
             self._decode()
@@ -521,10 +520,10 @@ class Connection:
         """Decode large answers for a moment, and go on in the loop's next iteration."""
         self._turn = None
         end = self._loop.time() + _TURN
-        while self._machine.backlog:
+        while self._machine.large_answers:
             at = self._loop.time()
             outcome = self._machine.decode(at)
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, ReceivedAnswer):
                 self._answer(outcome, at)
             elif isinstance(outcome, Closing):
                 self._perform(outcome)
@@ -535,7 +534,7 @@ class Connection:
 
     def _count_undecoded(self) -> None:
         """Count the bytes of answers that wait to be decoded in the budget."""
-        before, self._undecoded = self._undecoded, self._machine.backlog.size
+        before, self._undecoded = self._undecoded, self._machine.large_answers.size
         if self._undecoded > before:
             self._budget.add(self._undecoded - before)
         elif self._undecoded < before:
@@ -548,6 +547,7 @@ class Connection:
         if self.is_ready and not self._was_ready:
             self._was_ready = True
             self.ready_at = self._loop.time()
+            self.versions = self._machine.versions
             if self._transport is not None:
                 self._transport.limit_frames(self._max_frame_size)
             if not self._ready.done():
@@ -557,7 +557,7 @@ class Connection:
             self._work = start_thread(work, f"kafkaio logs in to {self._peer}")
             self._work.add_done_callback(self._worked)
         self._flush()
-        if self._machine.is_finished:
+        if self._machine.is_retired and not self._machine.is_busy:
             self.close()
 
     # ---- authentication ------------------------------------------------------------
@@ -622,7 +622,7 @@ class Connection:
             else:
                 self._go_on()
 
-    async def _credentials(self, sasl: Sasl) -> Mechanism:
+    async def _credentials(self, sasl: Sasl) -> MechanismPort:
         """The mechanism of a renewal; asked for again while the session lasts."""
         session = self._machine.session
         assert session is not None
@@ -676,7 +676,7 @@ class Connection:
         if deadline is not None and deadline < self._timer.when:
             self._timer.set(deadline)
 
-    def _answer(self, answer: Answer, at: float) -> None:
+    def _answer(self, answer: ReceivedAnswer, at: float) -> None:
         ticket = answer.ticket
         future = self._waiters.pop(ticket)
         api = ticket.response_type.NAME.removesuffix("Response")
@@ -688,7 +688,7 @@ class Connection:
             self._observer.throttled(self.node_id, answer.throttled, api)
         if not future.done():  # else its caller was cancelled
             future.set_result(answer.response)
-        if self._machine.is_finished:
+        if self._machine.is_retired and not self._machine.is_busy:
             self.close()
 
     def _perform(self, closing: Closing) -> None:

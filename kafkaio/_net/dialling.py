@@ -29,9 +29,9 @@ from kafkaio._net.transport import (
     Dial,
     DialledTransport,
     DialOptions,
-    FrameSink,
+    FrameSinkPort,
     ProxyRefused,
-    Transport,
+    TransportPort,
 )
 from kafkaio._runtime.clock import now
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
@@ -55,8 +55,8 @@ class TcpDial(Dial):
         self._silent = _Silent()
 
     async def __call__(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """Connect; if it fails, or is cancelled, nothing is left open.
 
         Args:
@@ -280,7 +280,7 @@ def _reason(error: Exception, step: str, limit: float) -> str:
 
 
 async def _wrap(
-    sock: socket.socket, host: str, port: int, sink: FrameSink, options: DialOptions
+    sock: socket.socket, host: str, port: int, sink: FrameSinkPort, options: DialOptions
 ) -> DialledTransport:
     """Make the transport of a connected socket; the socket is closed if that fails."""
     loop = asyncio.get_running_loop()

@@ -14,14 +14,14 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from kafkaio._net.receive import FrameReceiver, LargeFrames
-from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio.errors import BrokerNotAvailable, ProtocolError
 from kafkaio.protocol._message import Buffer
 
 #: What brokers accept (socket.request.max.bytes); the client's limit is its own.
 MAX_REQUEST_BYTES: Final = 104_857_600
 #: Takes the server's end of a new connection; returns the receiver of its frames.
-Accept: TypeAlias = Callable[["MemoryTransport"], FrameSink]
+Accept: TypeAlias = Callable[["MemoryTransport"], FrameSinkPort]
 
 #: Carries what one end did to the other: calls its arguments later, in their order.
 Carry: TypeAlias = Callable[[Callable[[], None]], object]
@@ -47,7 +47,7 @@ class MemoryTransport:
         large: LargeFrames | None = None,
     ) -> None:
         self._carry = carry
-        self._sink: FrameSink | None = None
+        self._sink: FrameSinkPort | None = None
         self._frames = FrameReceiver(max_frame_size, self._deliver, self._pause, large)
         # What arrived while this end does not read.
         self._unread = bytearray()
@@ -75,7 +75,7 @@ class MemoryTransport:
         """Bytes that a stalled peer has not read."""
         return sum(map(len, self._stalled or ()))
 
-    def connect(self, peer: MemoryTransport, sink: FrameSink) -> None:
+    def connect(self, peer: MemoryTransport, sink: FrameSinkPort) -> None:
         """Join this end to the other end, and to the receiver of its frames."""
         self._peer = peer
         self._sink = sink
@@ -182,8 +182,8 @@ class MemoryNetwork:
         self._listeners.pop((host, port), None)
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """Connect to a listener.
 
         Raises:
@@ -200,7 +200,7 @@ class MemoryNetwork:
         port: int,
         client: MemoryTransport,
         server: MemoryTransport,
-        sink: FrameSink,
+        sink: FrameSinkPort,
     ) -> None:
         """Join a client's end of a new connection to a listener's end.
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import anyio
 
-from kafkaio._machines.api_versions import SecondLooks
+from kafkaio._machines.api_versions import VersionRechecks
 from kafkaio._machines.backoff import ReconnectSchedule
 from kafkaio._machines.bounds import why_unreachable
 from kafkaio._machines.connection.handshake import FirstVersions
@@ -119,7 +119,7 @@ class Pool:
         # of ended connections that have answered requests.
         self._turned_away: dict[_Address, int] = {}
         self._answered: set[_Address] = set()
-        self._second_looks = SecondLooks()
+        self._version_rechecks = VersionRechecks()
         self._first_versions = FirstVersions(settings.highest_api_versions)
         self._budget = ReceiveBudget(settings.receive_memory)
         self._faults = _Faults(settings.reconnect.max_ms / 1000)
@@ -172,17 +172,17 @@ class Pool:
     ) -> Connection | None:
         """The open connection to a broker, or None; opens nothing."""
         connection = self._open.get((node_id, connection_class))
-        if connection is not None and connection.versions.has_missed:
-            return self._looked_at(connection)
+        if connection is not None and connection.versions.missed:
+            return self._unless_outdated(connection)
         return connection
 
-    def _looked_at(self, connection: Connection) -> Connection | None:
+    def _unless_outdated(self, connection: Connection) -> Connection | None:
         """The connection, or None if it is time to ask the broker anew.
 
         A request found no version in what it announced here.
         """
         versions, asked_at = connection.versions, connection.ready_at
-        if self._second_looks.is_due(connection.node_id, versions, asked_at, now()):
+        if self._version_rechecks.is_due(connection.node_id, versions, asked_at, now()):
             self._replace(connection)
             return None
         return connection
@@ -233,7 +233,8 @@ class Pool:
                 several times in a row.
             ClosedError: the pool is closed.
         """
-        self._check_open()
+        if self._is_closed:
+            raise ClosedError("the client is closed")
         connection = self.ready(node_id, connection_class)
         if connection is not None:
             return connection
@@ -317,10 +318,6 @@ class Pool:
             await self._closing.pop().wait_gone(until)
 
     # ---- opening -------------------------------------------------------------------
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ClosedError("the client is closed")
 
     def _address(self, node_id: int) -> Broker:
         known = self._bootstrap if node_id < 0 else self._brokers

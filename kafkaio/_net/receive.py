@@ -56,8 +56,8 @@ class FrameReceiver:
     """
 
     __slots__ = (
-        "_announced", "_big", "_budget", "_deliver", "_end", "_filled", "_pause",
-        "_pool", "_scratch", "_start", "_waiting", "max_frame_size", "received",
+        "_announced", "_big", "_budget", "_end", "_filled", "_pause", "_pool",
+        "_scratch", "_start", "_waiting", "deliver", "max_frame_size", "received",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +74,7 @@ class FrameReceiver:
         self._waiting = 0
         #: May be set at any time; holds for the frames whose length comes afterwards.
         self.max_frame_size = max_frame_size
-        self._deliver = deliver
+        self.deliver = deliver
         self._pool = frame_pool()
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         # Invariant: _start <= _end, and between them are the bytes that belong to no
@@ -129,12 +129,13 @@ class FrameReceiver:
                 break
             # Before the delivery, which may raise, or call this object again.
             self._start = begin + size
-            self._deliver(bytes(self._scratch[begin : begin + size]))
+            self.deliver(bytes(self._scratch[begin : begin + size]))
         if self._start == self._end:
             self._start = self._end = 0
         elif SCRATCH_BYTES - self._end < _LENGTH:
             self._move()
-        self._pool.tidy()
+        if self._pool.kept:
+            self._pool.tidy()
 
     def _fill(self, big: memoryview, count: int) -> None:
         """Count bytes of the frame that has a buffer of its own."""
@@ -143,7 +144,7 @@ class FrameReceiver:
             self._big, self._filled = None, 0
             try:
                 # Read-only: a frame is shared by everything decoded from it.
-                self._deliver(big.toreadonly())
+                self.deliver(big.toreadonly())
             finally:
                 if self._budget is not None:
                     self._budget.release(len(big))

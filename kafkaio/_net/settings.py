@@ -17,7 +17,7 @@ from kafkaio._config.proxy import Proxy, parse_proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
-from kafkaio._machines.connection.handshake import Identity
+from kafkaio._machines.connection.handshake import ClientIdentity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.errors import ConfigurationError
@@ -27,7 +27,7 @@ from kafkaio.security._tls import contexts_for
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
-    from kafkaio.security._login import Login
+    from kafkaio.security._login import LoginPort
 
 SOFTWARE_NAME: Final = "kafkaio"
 #: Seconds without an acknowledgement after which TCP gives a connection up, at least.
@@ -98,7 +98,7 @@ class NetSettings:
     max_versions: Mapping[int, int] = field(default_factory=dict)
     receive_memory: float = inf
     is_allowed: Callable[[str, int], bool] = _any_host
-    login: Login | None = None
+    login: LoginPort | None = None
     tls: Callable[[], ssl.SSLContext] | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
@@ -144,7 +144,7 @@ class NetSettings:
 
     def identity(
         self, name: str, broker: Broker, first_version: int | None = None
-    ) -> Identity:
+    ) -> ClientIdentity:
         """How the client presents itself on a connection to ``broker``.
 
         Args:
@@ -154,7 +154,7 @@ class NetSettings:
         """
         highest = self.highest_api_versions
         address = f"{broker.host}:{broker.port}"
-        return Identity(
+        return ClientIdentity(
             peer=f"{name} ({address})",
             address=address,
             client_id=self.client_id,
@@ -222,7 +222,7 @@ def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
     return found
 
 
-def _login(config: ClientConfig) -> Login | None:
+def _login(config: ClientConfig) -> LoginPort | None:
     if not config.security_protocol.startswith("SASL_"):
         return None
     from kafkaio.security._login import login_for  # with SASL alone

@@ -119,7 +119,7 @@ _NO_TLS: Final = {
 }
 
 
-class Upper(Protocol):
+class TlsUserPort(Protocol):
     """The protocol above TLS: an ``asyncio.BufferedProtocol``."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -150,7 +150,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def __init__(
         self,
-        upper: Upper,
+        upper: TlsUserPort,
         context: ssl.SSLContext,
         host: str,
         address: str,

@@ -27,7 +27,7 @@ class ProxyRefused(OSError):
 
 
 @public("kafkaio")
-class FrameSink(Protocol):
+class FrameSinkPort(Protocol):
     """Receives what arrives on a transport."""
 
     def frame_received(self, frame: Buffer) -> None:
@@ -38,7 +38,7 @@ class FrameSink(Protocol):
 
 
 @public("kafkaio")
-class Transport(Protocol):
+class TransportPort(Protocol):
     """A connected stream."""
 
     def write(self, parts: Sequence[Buffer]) -> None:
@@ -98,8 +98,8 @@ class Dial(Protocol):
     """Connects to a host; ``TcpDial``, or the in-memory network of tests."""
 
     async def __call__(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """Connect, and pass what arrives to ``sink``.
 
         Raises:
@@ -126,12 +126,16 @@ def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> N
         transport.write(b"".join(small))
 
 
+def _drop(frame: Buffer) -> None:
+    del frame
+
+
 class TcpTransport(asyncio.BufferedProtocol):
     """A Transport over a transport of asyncio, and the protocol of that.
 
     Args:
         max_frame_size: a longer frame from the peer ends the connection.
-        sink: receives what arrives; None for none yet.
+        sink: receives what arrives; None until `deliver_to`.
         large: decides on large frames; None accepts all.
         address: ``host:port`` of the peer, for errors.
     """
@@ -139,19 +143,25 @@ class TcpTransport(asyncio.BufferedProtocol):
     def __init__(
         self,
         max_frame_size: int,
-        sink: FrameSink | None,
+        sink: FrameSinkPort | None,
         large: LargeFrames | None = None,
         address: str = "",
     ) -> None:
         self._sink = sink
         self._address = address
-        self._frames = FrameReceiver(max_frame_size, self._deliver, self._pause, large)
+        deliver = _drop if sink is None else sink.frame_received
+        self._frames = FrameReceiver(max_frame_size, deliver, self._pause, large)
         self._transport: asyncio.Transport | None = None
         self._write_parts: Callable[[Sequence[Buffer]], None]
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
         # its connection, and its other methods raise afterwards. So end it only once.
         self._is_ending = False
+
+    def deliver_to(self, sink: FrameSinkPort) -> None:
+        """Pass what arrives from now on to ``sink``."""
+        self._sink = sink
+        self._frames.deliver = sink.frame_received
 
     # ---- what asyncio calls ------------------------------------------------------
 
@@ -237,10 +247,6 @@ class TcpTransport(asyncio.BufferedProtocol):
         else:
             self._transport.resume_reading()
 
-    def _deliver(self, frame: Buffer) -> None:
-        if self._sink is not None:
-            self._sink.frame_received(frame)
-
 
 class DialledTransport(TcpTransport):
     """Reports nothing to the sink until ``adopt``.
@@ -257,7 +263,7 @@ class DialledTransport(TcpTransport):
     def __init__(
         self,
         max_frame_size: int,
-        sink: FrameSink,
+        sink: FrameSinkPort,
         large: LargeFrames | None,
         address: str,
     ) -> None:

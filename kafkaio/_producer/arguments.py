@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._config import ProducerConfig, Serializer
 from kafkaio._machines.accumulator import PlainRecord
-from kafkaio._runtime.clock import wall_ms
+from kafkaio._runtime.clock import wall_clock
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.types import Header, Headers
 
@@ -20,30 +20,56 @@ class RecordMaker:
 
     None stays None: a serializer is called neither for a record without a key nor for
     a tombstone.
+
+    Args:
+        config: the serializers.
+        inject: returns the headers to write for a topic and the headers of a record;
+            None to write them as they are.
     """
 
-    __slots__ = ("_serialize_key", "_serialize_value")
+    __slots__ = ("_inject", "_serialize_key", "_serialize_value", "_wall_ns")
 
-    def __init__(self, config: ProducerConfig) -> None:
+    def __init__(
+        self,
+        config: ProducerConfig,
+        inject: Callable[[str, Headers], Headers] | None = None,
+    ) -> None:
         self._serialize_key = config.key_serializer
         self._serialize_value = config.value_serializer
+        self._inject = inject
+        self._wall_ns = wall_clock()
 
     def make(
-        self, key: object, value: object, headers: Headers, timestamp: int | None
+        self,
+        topic: str,
+        partition: int | None,
+        key: object,
+        value: object,
+        headers: Headers,
+        timestamp: int | None,
     ) -> PlainRecord:
-        """Return the record.
+        """Check where a record is to go, and return it.
 
         Raises:
             ArgumentTypeError: an argument has the wrong type.
-            ArgumentValueError: the timestamp, or the name of a header, is impossible.
+            ArgumentValueError: the topic is empty, the partition negative, or the
+                timestamp or the name of a header impossible.
             Exception: what a serializer raises.
         """
+        if type(topic) is not str or not topic:  # a call less where it is right
+            check_topic(topic)
+        if partition is not None:
+            check_partition(partition)
+        if self._inject is not None:
+            headers = self._inject(topic, headers)
         if type(value) is not bytes or self._serialize_value is not None:
             value = _as_bytes("value", value, self._serialize_value)
-        if key is not None:
+        if key is not None and (
+            type(key) is not bytes or self._serialize_key is not None
+        ):
             key = _as_bytes("key", key, self._serialize_key)
         if timestamp is None:
-            timestamp = wall_ms()
+            timestamp = self._wall_ns() // 1_000_000
         elif type(timestamp) is not int:
             raise ArgumentTypeError(
                 "timestamp must be int milliseconds or None, "
@@ -55,19 +81,6 @@ class RecordMaker:
             )
         plain = _plain_headers(headers) if headers else ()
         return timestamp, key, value, plain
-
-
-def check_destination(topic: object, partition: object) -> None:
-    """Check where a record is to go.
-
-    Raises:
-        ArgumentTypeError: the topic is no str, or the partition no int.
-        ArgumentValueError: the topic is empty, or the partition negative.
-    """
-    if type(topic) is not str or not topic:  # a call less where it is right
-        check_topic(topic)
-    if partition is not None:
-        check_partition(partition)
 
 
 def _as_bytes(what: str, value: object, serialize: Serializer | None) -> bytes | None:

@@ -26,10 +26,10 @@ from kafkaio.types import TopicPartition
 
 #: Seconds between two looks at calls that are held back. That a broker answers again is
 #: noticed at once; that it is silent, or that records have expired, by time alone.
-_LOOK_INTERVAL = 0.1
+_RECHECK_INTERVAL = 0.1
 
 
-class Memory(Protocol):
+class MemoryPort(Protocol):
     """The buffer memory of the accumulator."""
 
     def reserve(self, size: int) -> bool:
@@ -39,7 +39,7 @@ class Memory(Protocol):
         """Return bytes that were set aside."""
 
 
-class Entrance(Protocol):
+class GatePort(Protocol):
     """The gate of the accumulator."""
 
     def raise_barrier(self, barrier: Barrier) -> None:
@@ -49,7 +49,7 @@ class Entrance(Protocol):
         """Let batches be leased again, unless there is another barrier."""
 
 
-class Share(Protocol):
+class SharePort(Protocol):
     """The share of the buffer for partitions without progress."""
 
     def must_wait(self, place: TopicPartition, size: int, now: float) -> bool:
@@ -103,7 +103,7 @@ class BufferSpace:
     )
 
     def __init__(
-        self, memory: Memory, gate: Entrance, share: Share, max_block: float
+        self, memory: MemoryPort, gate: GatePort, share: SharePort, max_block: float
     ) -> None:
         self._memory = memory
         self._gate = gate
@@ -133,9 +133,11 @@ class BufferSpace:
             place: where the record goes, -1 for a partition that is not chosen yet;
                 None if it is not held back.
         """
-        if self._waiters or self._must_wait(place, size):
+        if self._waiters:
             return False
-        return self._take(size, place)
+        if place is None:
+            return self._memory.reserve(size)
+        return not self._must_wait(place, size) and self._take(size, place)
 
     def _take(self, size: int, place: TopicPartition | None) -> bool:
         if not self._memory.reserve(size):
@@ -144,9 +146,7 @@ class BufferSpace:
             self._share.took(place, size, now())
         return True
 
-    def _must_wait(self, place: TopicPartition | None, size: int) -> bool:
-        if place is None:
-            return False
+    def _must_wait(self, place: TopicPartition, size: int) -> bool:
         return place in self._held_back or self._share.must_wait(place, size, now())
 
     async def reserve(self, size: int, place: TopicPartition | None = None) -> None:
@@ -196,7 +196,7 @@ class BufferSpace:
         if queue is None:
             queue = self._held_back[place] = deque()
             self._share.hold_back(place)
-            self._look_later()
+            self._recheck_later()
         queue.append(entry)
 
     def _leave(self, entry: _Waiter) -> None:
@@ -214,16 +214,16 @@ class BufferSpace:
         self._share.let_in(place)
         return self._held_back.pop(place)
 
-    def _look_later(self) -> None:
+    def _recheck_later(self) -> None:
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_LOOK_INTERVAL, self._look)
+            self._timer = loop.call_later(_RECHECK_INTERVAL, self._recheck)
 
-    def _look(self) -> None:
+    def _recheck(self) -> None:
         self._timer = None
         self.grant()
         if self._held_back:
-            self._look_later()
+            self._recheck_later()
 
     def grant(self) -> bool:
         """Reserve the space that there is for the calls that wait, in their order.

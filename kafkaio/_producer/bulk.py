@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, overloa
 
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
+from kafkaio._producer.arguments import RecordMaker
 from kafkaio._producer.delivery import Delivery, are_settled, settled
 from kafkaio._public import public
-from kafkaio._records._impl import Places, metadata_run
+from kafkaio._records._impl import RowReceipts, metadata_run
 from kafkaio._records.batch import BatchBuilder, Rows
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -35,7 +36,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.types import Headers, NewRecord, RecordMetadata
+from kafkaio.types import NewRecord, RecordMetadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,10 +121,9 @@ class DeliveriesFailed(ExceptionGroup[Exception]):
 
 
 def plan(
-    values: Sequence[object],
-    make: Callable[[object, object, Headers, int | None], PlainRecord],
+    topic: str, values: Sequence[object], maker: RecordMaker
 ) -> list[tuple[int | None, PlainRecord]]:
-    """Check all values; return the partition and the record of each.
+    """Check all values for a topic; return the partition and the record of each.
 
     Raises:
         ArgumentTypeError: a value has the wrong type.
@@ -138,12 +138,17 @@ def plan(
     planned: list[tuple[int | None, PlainRecord]] = []
     for value in values:
         if isinstance(value, NewRecord):
-            if value.partition is not None:
-                check_partition(value.partition)
-            record = make(value.key, value.value, value.headers, value.timestamp)
+            record = maker.make(
+                topic,
+                value.partition,
+                value.key,
+                value.value,
+                value.headers,
+                value.timestamp,
+            )
             planned.append((value.partition, record))
         else:
-            planned.append((None, make(None, value, (), None)))
+            planned.append((None, maker.make(topic, None, None, value, (), None)))
     return planned
 
 
@@ -486,7 +491,7 @@ class TableDelivery:
         self, rows: TableRows, check_home: Callable[[], None], *, with_topics: bool
     ) -> None:
         self._length = rows.length
-        self._places = Places(rows.length)
+        self._places = RowReceipts(rows.length)
         # The timestamps of rows, as runs: one number for all, or numbers.
         self._times = [_own_times(part) for part in rows.parts]
         # Why the rows that are not in `_places` were not taken in.
@@ -588,7 +593,7 @@ class TableDelivery:
     # For the intake.
 
     @property
-    def places(self) -> Places:
+    def places(self) -> RowReceipts:
         """Where each row went; for kafkaio's own use."""
         return self._places
 
@@ -601,7 +606,7 @@ class TableDelivery:
         """Fail the rows that were not taken in; for kafkaio's own use."""
         self._rest = error
 
-    def tell(self, error: BaseException) -> None:
+    def note_in(self, error: BaseException) -> None:
         """Note in an error how many rows were taken in; for kafkaio's own use."""
         count = self._places.count
         error.add_note(f"{count} of {self._length} rows of the table were taken in")
@@ -645,7 +650,9 @@ def _own_times(rows: Rows) -> tuple[int | bytes, int]:
 class _RowErrors(Mapping[int, Exception]):
     """The errors of rows; each is looked up when it is used."""
 
-    def __init__(self, places: Places, length: int, rest: Exception | None) -> None:
+    def __init__(
+        self, places: RowReceipts, length: int, rest: Exception | None
+    ) -> None:
         self._errors = [receipt.error for receipt in places.receipts]
         self._slots = memoryview(places.slots).cast("i")
         self._places = places
@@ -688,7 +695,7 @@ class _RowErrors(Mapping[int, Exception]):
 class _RowsWritten(Mapping[int, RecordMetadata]):
     """Where rows were written; each is made when it is used."""
 
-    def __init__(self, places: Places, times: array[int]) -> None:
+    def __init__(self, places: RowReceipts, times: array[int]) -> None:
         self._places = places
         self._slots = memoryview(places.slots).cast("i")
         self._indices = memoryview(places.indices).cast("i")
@@ -718,7 +725,7 @@ class _RowsWritten(Mapping[int, RecordMetadata]):
         return repr(dict(self))
 
 
-def _table(places: Places, times: array[int], *, with_topics: bool) -> pa.Table:
+def _table(places: RowReceipts, times: array[int], *, with_topics: bool) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -10,17 +10,17 @@ from collections.abc import Callable, Generator
 
 from kafkaio._machines.accumulator import Receipt
 from kafkaio._records._impl import Delivery as Delivery
-from kafkaio._runtime.lifecycle import Home
+from kafkaio._runtime.lifecycle import Lifecycle
 from kafkaio.types import RecordMetadata
 
 
-def waiting_at(
-    home: Home,
+def waiting_for(
+    life: Lifecycle,
 ) -> Callable[[Delivery], Generator[object, None, RecordMetadata]]:
     """Return what ``await delivery`` runs while the record is not settled.
 
     Args:
-        home: the loop and process in which the producer was started.
+        life: has the loop and process in which the producer was started.
     """
 
     def until_done(delivery: Delivery) -> Generator[object, None, RecordMetadata]:
@@ -34,7 +34,8 @@ def waiting_at(
             ClosedError: another event loop runs, or another process; the record may
                 still be written.
         """
-        loop = asyncio.get_running_loop()
+        loop, home = asyncio.get_running_loop(), life.home
+        assert home is not None
         if loop is not home.loop or home.is_elsewhere:  # as `check` does
             home.check()
         receipt = delivery.receipt()

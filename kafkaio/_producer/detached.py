@@ -24,17 +24,8 @@ from kafkaio._machines.detached import (
     end_of,
 )
 from kafkaio._machines.transaction import End, Protocol, TransactionOutcome
-from kafkaio._producer.repeating import (
-    ASK_AGAIN,
-    END_TV2,
-    Busy,
-    Doubts,
-    Unanswered,
-    end_request,
-    is_doubtful,
-)
+from kafkaio._producer.repeating import Busy, EndAttempts
 from kafkaio._producer.transaction import Transaction
-from kafkaio._runtime.clock import now
 from kafkaio.errors import (
     KafkaError,
     OutcomeUnknown,
@@ -44,7 +35,6 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.protocol.messages.end_txn import EndTxnResponse
 
 
 async def detach(transaction: Transaction) -> DetachedTransaction:
@@ -148,25 +138,16 @@ class _End:
 
     async def ask(self, request: End) -> TransactionOutcome:
         """Send EndTxn until it is answered for good, and say what that means."""
-        doubts = Doubts(ApiKey.END_TXN, now)
-        unanswered = Unanswered()
-        is_tv2 = request.protocol is Protocol.TV2
-
-        def code(answer: EndTxnResponse) -> int:
-            # What says nothing of the outcome counts as no answer.
-            if is_doubtful(request, answer) and doubts.are_left():
-                return ASK_AGAIN
-            unanswered.answered()
-            return answer.error_code
-
+        attempts = EndAttempts(self._transactional_id, request)
+        unanswered = attempts.unanswered
         try:
             answer = await self._rpc.repeat(
-                end_request(self._transactional_id, request),
+                attempts.message,
                 self._attempts,
                 timeout=self._client.config.request_timeout_ms / 1000,
-                code=code,
-                max_version=None if is_tv2 else END_TV2 - 1,
-                min_version=END_TV2 if is_tv2 else 0,
+                code=attempts.code,
+                max_version=attempts.max_version,
+                min_version=attempts.min_version,
                 pace=Busy(self._rpc.name, inf, lambda: self._rpc.node_id),
                 on_sent=unanswered.sent,
             )

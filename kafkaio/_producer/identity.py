@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kafkaio._client.destinations import ANY, Destination
 from kafkaio._client.retry import Attempts, RetryPolicy
-from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio.errors import KafkaError
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import Request, ResponseT
@@ -90,5 +90,7 @@ class IdentityRequester:
             return broker_error(
                 response.error_code, "cannot get a producer id", api=request.API_KEY
             )
-        self._identity.obtained(Identity(response.producer_id, response.producer_epoch))
+        self._identity.obtained(
+            IdAndEpoch(response.producer_id, response.producer_epoch)
+        )
         return None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from kafkaio._arguments import check_topic
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, PlainRecord
-from kafkaio._producer.arguments import RecordMaker, check_destination
+from kafkaio._producer.arguments import RecordMaker
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.bulk import (
     SentValues,
@@ -74,8 +74,7 @@ class Intake:
         "_budget",
         "_check",
         "_config",
-        "_inject",
-        "_make",
+        "_records",
         "_share",
         "_space",
         "check_home",
@@ -96,13 +95,12 @@ class Intake:
         check: Callable[[], None],
         inject: Callable[[str, Headers], Headers] | None = None,
     ) -> None:
-        self._inject = inject
         self._config = config
         self._accumulator = accumulator
         self._budget = accumulator.budget
         self._share = accumulator.share
         self._space = space
-        self._make = RecordMaker(config).make
+        self._records = RecordMaker(config, inject)
         self._check = check
         # A serializer must run first, so that nothing can be taken in as it is passed.
         serializes = config.key_serializer or config.value_serializer
@@ -124,30 +122,12 @@ class Intake:
         other._config, other._accumulator = self._config, self._accumulator
         other._budget, other._space = self._budget, self._space
         other._share = self._share
-        other._make, other._check = self._make, check
-        other._inject = self._inject
+        other._records, other._check = self._records, check
         other.is_plain, other.open_batches = self.is_plain, self.open_batches
         other.on_begun, other.wake = self.on_begun, self.wake
         other.check_home, other.describe = self.check_home, self.describe
         other.partition_count, other.now = self.partition_count, self.now
         return other
-
-    async def send(
-        self,
-        topic: str,
-        value: object,
-        key: object,
-        headers: Headers,
-        timestamp: int | None,
-        partition: int | None,
-    ) -> Delivery:
-        """Take a record in for `Producer.send`, which then awaits the delivery."""
-        self._check()
-        check_destination(topic, partition)
-        if self._inject is not None:
-            headers = self._inject(topic, headers)
-        record = self._make(key, value, headers, timestamp)
-        return await self._taken_in(topic, partition, record, TURN_BYTES)
 
     async def enqueue(
         self,
@@ -159,10 +139,7 @@ class Intake:
         partition: int | None,
     ) -> Delivery:
         """Take a record in; see `Producer.enqueue`."""
-        check_destination(topic, partition)
-        if self._inject is not None:
-            headers = self._inject(topic, headers)
-        record = self._make(key, value, headers, timestamp)
+        record = self._records.make(topic, partition, key, value, headers, timestamp)
         return await self._enqueue(topic, partition, record, TURN_BYTES)
 
     def enqueue_nowait(
@@ -176,10 +153,7 @@ class Intake:
     ) -> Delivery:
         """Take a record in, or raise BufferFull; see `Producer.enqueue_nowait`."""
         self._check()
-        check_destination(topic, partition)
-        if self._inject is not None:
-            headers = self._inject(topic, headers)
-        record = self._make(key, value, headers, timestamp)
+        record = self._records.make(topic, partition, key, value, headers, timestamp)
         place = None
         if self._share.is_tight(self.now()):
             partition, place = self._destined(topic, partition, record)
@@ -199,11 +173,6 @@ class Intake:
         self, topic: str, partition: int | None, record: PlainRecord, limit: int
     ) -> Delivery:
         self._check()
-        return await self._taken_in(topic, partition, record, limit)
-
-    async def _taken_in(
-        self, topic: str, partition: int | None, record: PlainRecord, limit: int
-    ) -> Delivery:
         place, budget = None, self._budget
         # As `is_tight` begins: most records are spared the call.
         if (
@@ -293,7 +262,7 @@ class Intake:
             plain = list(values)
             if self.open_batches.are_plain(plain):
                 return await self._send_values(topic, plain)
-        planned = plan(values, self._maker(topic))
+        planned = plan(topic, values, self._records)
         for _, record in planned:
             self._budget.size_of(record)
         sent = SentValues()
@@ -303,21 +272,6 @@ class Intake:
         except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(planned), error)
         return await sent.outcome()
-
-    def _maker(
-        self, topic: str
-    ) -> Callable[[object, object, Headers, int | None], PlainRecord]:
-        """Return what makes the records of a topic."""
-        make, inject = self._make, self._inject
-        if inject is None:
-            return make
-
-        def make_injected(
-            key: object, value: object, headers: Headers, timestamp: int | None
-        ) -> PlainRecord:
-            return make(key, value, inject(topic, headers), timestamp)
-
-        return make_injected
 
     async def _send_values(
         self, topic: str, values: list[object]
@@ -330,7 +284,8 @@ class Intake:
                 if open_batches.taken < _TURN_BYTES_MANY:
                     run = open_batches.take_values(topic, values, sent.count)
                 if run is None:
-                    record = self._make(None, values[sent.count], (), None)
+                    value = values[sent.count]
+                    record = self._records.make(topic, None, None, value, (), None)
                     sent.add(await self._enqueue(topic, None, record, _TURN_BYTES_MANY))
                 else:
                     sent.add_run(run)
@@ -397,7 +352,7 @@ class Intake:
                     await self._take_rows(part, start, end, arguments, delivery)
                     start = end
         except BaseException as error:
-            delivery.tell(error)
+            delivery.note_in(error)
             raise
         finally:
             for topic in spread:

@@ -1,6 +1,6 @@
 """Outcomes: what the answer to a produce request means for each of its batches.
 
-Each batch of a request lands once (`kafkaio._machines.accumulator.landing`): it is
+Each batch of a request lands once (`kafkaio._machines.accumulator.completion`): it is
 acknowledged, sent again, split, sent again without its bad records, or failed. The
 table of reactions (`kafkaio._machines.reactions`) says which error leads to what. An
 answer that leaves open whether the batch was appended is kept apart from one that does
@@ -13,10 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kafkaio._config import ProducerConfig
-from kafkaio._machines.accumulator import Landing, NodeState, ProduceBatch
+from kafkaio._machines.accumulator import Completion, NodeState, ProduceBatch
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.metadata import Endpoint
-from kafkaio._machines.reactions import Harm, Reaction, Step, known_code, reaction
+from kafkaio._machines.metadata import EndpointPort
+from kafkaio._machines.reactions import (
+    Harm,
+    Reaction,
+    ReactionStep,
+    known_code,
+    reaction,
+)
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import AcknowledgedBatch, Observer, observes
 from kafkaio.errors import (
@@ -65,7 +71,7 @@ _SMALL = 16_384
 _MARKERS = 0.02
 
 
-class Leaders(Protocol):
+class LeadersPort(Protocol):
     """The metadata, as far as answers to produce requests change it."""
 
     def apply_leader_hint(
@@ -73,7 +79,7 @@ class Leaders(Protocol):
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
+        endpoints: Iterable[EndpointPort] = (),
     ) -> bool:
         """Take over the leader that an answer names; whether it is a newer one."""
         ...
@@ -82,7 +88,7 @@ class Leaders(Protocol):
         """Ask for fresh metadata."""
 
 
-class Failures(Protocol):
+class FailuresPort(Protocol):
     """The transaction manager, as far as failed records concern it."""
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -96,22 +102,22 @@ class Outcomes:
         leaders: notes leaders that moved.
         observer: hears of retries and failures.
         config: retries and back-off.
-        landing: settles batches or puts them back.
+        completion: settles batches or puts them back.
         transaction: learns of failed records; None without transactions.
     """
 
     def __init__(
         self,
-        leaders: Leaders,
+        leaders: LeadersPort,
         observer: Observer,
         config: ProducerConfig,
-        landing: Landing,
-        transaction: Failures | None = None,
+        completion: Completion,
+        transaction: FailuresPort | None = None,
     ) -> None:
         self._transaction = transaction
         self._leaders = leaders
         self._observer = observer
-        self._landing = landing
+        self._completion = completion
         self._retries = config.retries
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._is_idempotent = bool(config.enable_idempotence)
@@ -203,20 +209,22 @@ class Outcomes:
         batch.retry_at = self._retry_at(batch, error)
         batch.breaks -= 1  # for the parts: the next break leads to smaller ones
         self._observer.batch_split(batch.partition, batch.count)
-        self._landing.split(batch, error, may_be_written=self._is_idempotent)
+        self._completion.split(batch, error, may_be_written=self._is_idempotent)
 
     def unacknowledged(self, node_id: int, batches: Sequence[ProduceBatch]) -> None:
         """Land the batches of a request that has no answer (``acks=0``)."""
         is_observed = observes(self._observer, "batch_acknowledged")
         for batch in batches:
-            self._landing.acknowledged(batch, -1, -1)
+            self._completion.acknowledged(batch, -1, -1)
             if is_observed:
                 self._report(node_id, batch, 0.0)
 
     def _acknowledged(
         self, node_id: int, batch: ProduceBatch, answer: PartitionProduceResponse
     ) -> None:
-        self._landing.acknowledged(batch, answer.base_offset, answer.log_append_time_ms)
+        self._completion.acknowledged(
+            batch, answer.base_offset, answer.log_append_time_ms
+        )
         # An expired one was reported as failed.
         if not batch.is_expired and observes(self._observer, "batch_acknowledged"):
             self._report(node_id, batch, now() - batch.sent_at)
@@ -250,7 +258,7 @@ class Outcomes:
         batch.breaks = 0
         code = known_code(answer.error_code)
         what = reaction(ApiKey.PRODUCE, code)
-        if what.step is Step.SUCCESS:
+        if what.step is ReactionStep.SUCCESS:
             self._acknowledged(node_id, batch, answer)
             return
         topic, partition = batch.partition
@@ -282,9 +290,9 @@ class Outcomes:
         what: Reaction,
         error: BrokerError,
     ) -> None:
-        if what.step is Step.SPLIT_BATCH:
+        if what.step is ReactionStep.SPLIT_BATCH:
             self._too_large(batch, error)
-        elif what.step is Step.CHECK_SEQUENCE and self._is_idempotent:
+        elif what.step is ReactionStep.CHECK_SEQUENCE and self._is_idempotent:
             self._check_sequence(batch, answer, error)
         elif what.retry:
             code = known_code(answer.error_code)
@@ -294,7 +302,7 @@ class Outcomes:
         elif answer.record_errors:
             self._fail_listed(batch, answer, error)
         else:
-            self._fail(batch, error, is_fatal=what.step is Step.FATAL)
+            self._fail(batch, error, is_fatal=what.step is ReactionStep.FATAL)
 
     def _again(
         self,
@@ -307,10 +315,10 @@ class Outcomes:
         if batch.attempts > self._retries:
             self._fail(batch, error)
         elif may_be_written:
-            self._landing.lost(batch, error, self._retry_at(batch, error))
+            self._completion.lost(batch, error, self._retry_at(batch, error))
         else:
             retry_at = self._retry_at(batch, error, is_busy=is_busy)
-            self._landing.refused(batch, error, retry_at, is_busy=is_busy)
+            self._completion.refused(batch, error, retry_at, is_busy=is_busy)
 
     def _retry_at(
         self, batch: ProduceBatch, error: Exception, *, is_busy: bool = False
@@ -340,16 +348,16 @@ class Outcomes:
         # delivery timeout is the limit.
         retry_at = self._retry_at(batch, error)
         if is_out_of_order:
-            self._landing.out_of_order(batch, error, retry_at)
+            self._completion.out_of_order(batch, error, retry_at)
         elif answer.log_start_offset == -1:
-            self._landing.refused(batch, error, retry_at)
+            self._completion.refused(batch, error, retry_at)
         else:
-            self._landing.forgotten(batch, error, retry_at)
+            self._completion.forgotten(batch, error, retry_at)
 
     def _too_large(self, batch: ProduceBatch, error: BrokerError) -> None:
         if batch.count > 1:
             self._observer.batch_split(batch.partition, batch.count)
-            self._landing.split(batch, error)
+            self._completion.split(batch, error)
             return
         too_large = RecordTooLarge(
             f"{error}: the record of {batch.builder.size_bytes} bytes is larger than "
@@ -373,7 +381,7 @@ class Outcomes:
             self._fail(batch, error)
             return
         self._observer.record_failed(batch.partition, error, len(bad))
-        self._landing.fail_records(batch, bad, error)
+        self._completion.fail_records(batch, bad, error)
         if self._transaction is not None:
             self._transaction.failed(error, harm=Harm.BUMP)
 
@@ -382,7 +390,7 @@ class Outcomes:
     ) -> None:
         if not batch.is_expired:
             self._observer.record_failed(batch.partition, error, batch.count)
-        self._landing.failed(batch, error)
+        self._completion.failed(batch, error)
         if self._transaction is not None:
             # A batch that was sent and failed leaves a gap in the sequence.
             harm = Harm.FATAL if is_fatal else Harm.BUMP

@@ -39,7 +39,7 @@ from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.transport import Dial
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.bulk import TableArguments, TableDelivery
-from kafkaio._producer.delivery import Delivery, settled, waiting_at
+from kafkaio._producer.delivery import Delivery, settled, waiting_for
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
 from kafkaio._producer.sender import Sender
@@ -48,7 +48,7 @@ from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock
-from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
+from kafkaio._runtime.lifecycle import Closeable, Lifecycle, LifecycleState, weakly
 from kafkaio._transactional import TransactionalConsumer
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -158,12 +158,10 @@ class Producer(Closeable):
         is_transactional = config.transactional_id is not None
         self._identity = _make_identity(config)
         self._lost = LostRecords(partial(_report_lost, cluster))
-        self._accumulator = _make_accumulator(
-            config,
-            self._identity,
-            # Nothing is lost silently in a transaction: its end tells of each failure.
-            None if is_transactional else self._lost.add,
-        )
+        # A transaction reports every failed record when it ends.
+        on_lost = None if is_transactional else self._lost.add
+        new_receipt = partial(Receipt, on_lost=on_lost, wait=waiting_for(self._life))
+        self._accumulator = _make_accumulator(config, self._identity, new_receipt)
         self._budget = self._accumulator.budget
         self._space = BufferSpace(
             self._budget,
@@ -286,7 +284,6 @@ class Producer(Closeable):
         # A forked process has no sender: no record must go into an open batch there.
         home.on_fork = self._open_batches.clear
         self._open_batches.bind(get_ident, home.check)
-        self._accumulator.placement.wait = waiting_at(home)
         cluster, life = self._cluster, self._life
         # Bound once: to find the running loop costs more than to read its clock.
         self._intake.now = home.loop.time
@@ -359,7 +356,7 @@ class Producer(Closeable):
         if before is None:
             await self._life.closed()
             return
-        flushes = before is State.RUNNING and timeout != 0
+        flushes = before is LifecycleState.RUNNING and timeout != 0
         deadline = None if timeout is None else now() + timeout
         self._space.close(self._life.why_unusable())
         await self._life.close(
@@ -413,7 +410,7 @@ class Producer(Closeable):
         if self._open_batches.taken < TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
-            delivery = await self._intake.send(
+            delivery = await self._intake.enqueue(
                 topic, value, key, headers, timestamp, partition
             )
         return await delivery
@@ -936,7 +933,7 @@ def _make_identity(config: ProducerConfig) -> ProducerIdentity | None:
 def _make_accumulator(
     config: ProducerConfig,
     identity: ProducerIdentity | None,
-    on_lost: Callable[[Receipt, int], None] | None,
+    new_receipt: Callable[..., Receipt],
 ) -> Accumulator:
     codec = Compression[config.compression_type.upper()]
     compressor = Compressor(codec, config.compression_level)
@@ -968,4 +965,6 @@ def _make_accumulator(
         min(config.max_request_size, config.buffer_memory),
         ignore_keys=config.partitioner_ignore_keys,
     )
-    return Accumulator(limits, chooser, identity, new_builder, open_batches, on_lost)
+    return Accumulator(
+        limits, chooser, identity, new_builder, open_batches, new_receipt
+    )

@@ -3,8 +3,7 @@
 `kafkaio._client.coordination` repeats a request to a coordinator. The classes here tell
 it how long to wait in between (`Busy`, `Pace`), remember whether an attempt may take
 effect although no answer came (`Unanswered`), and have an answer that makes no sense
-asked for again (`Doubts`). `kafkaio._producer.transaction_manager` uses them, and
-`kafkaio._producer.detached`.
+asked for again (`Doubts`, and `EndAttempts` for EndTxn).
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import is_foreign
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import End, Protocol
 from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaError
@@ -27,7 +27,7 @@ from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 _DOUBTED: Final = 10.0
 ASK_AGAIN: Final = ErrorCode.REQUEST_TIMED_OUT
 #: From this version on, EndTxn means TV2; below it, TV1.
-END_TV2: Final = 5
+_END_TV2: Final = 5
 #: Seconds between two attempts while another transaction of the id is being ended.
 _BUSY_PACE: Final = 0.02
 #: The same when that takes long.
@@ -36,24 +36,20 @@ _BUSY_SLOW: Final = 1.0
 MARKER_PACE: Final = 0.001
 
 
+@dataclass(slots=True, eq=False)
 class Unanswered:
     """Whether a request was sent that may take effect although no answer came.
 
-    Args:
-        on_lost: called when it is sent again, and the attempt before was not answered.
-
     Attributes:
+        on_lost: called when it is sent again, and the attempt before was not answered.
         is_pending: whether the last attempt has no answer.
         was_lost: whether an attempt before it got none; the answer to a later one says
             nothing of it.
     """
 
-    __slots__ = ("_on_lost", "is_pending", "was_lost")
-
-    def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
-        self._on_lost = on_lost
-        self.is_pending: bool = False
-        self.was_lost: bool = False
+    on_lost: Callable[[], None] | None = None
+    is_pending: bool = False
+    was_lost: bool = False
 
     @property
     def may_arrive(self) -> bool:
@@ -64,8 +60,8 @@ class Unanswered:
         """Note that the request was handed to a connection."""
         if self.is_pending:
             self.was_lost = True
-            if self._on_lost is not None:
-                self._on_lost()
+            if self.on_lost is not None:
+                self.on_lost()
         self.is_pending = True
 
     def answered(self) -> None:
@@ -78,43 +74,90 @@ class Doubts:
 
     Args:
         api: the API of the request.
-        now: tells the time.
     """
 
-    __slots__ = ("_api", "_now", "_until")
+    __slots__ = ("_api", "_until")
 
-    def __init__(self, api: int, now: Callable[[], float]) -> None:
+    def __init__(self, api: int) -> None:
         self._api = api
-        self._now = now
-        self._until = now() + _DOUBTED
+        self._until: float | None = None
 
     def are_left(self) -> bool:
-        """Whether to ask again."""
-        return self._now() < self._until
+        """Whether to ask again; the time begins with the first call."""
+        at = now()
+        if self._until is None:
+            self._until = at + _DOUBTED
+        return at < self._until
 
     def code(self, found: int) -> int:
-        """The code to go by: of one that the API does not have, to ask again."""
+        """Return the code to go by: if the API does not have this one, to ask again."""
         return ASK_AGAIN if is_foreign(self._api, found) and self.are_left() else found
 
 
-def end_request(transactional_id: str, request: End) -> EndTxnRequest:
-    """Return the message of a machine's request to end a transaction."""
-    return EndTxnRequest(
-        transactional_id=transactional_id,
-        producer_id=request.identity.producer_id,
-        producer_epoch=request.identity.epoch,
-        committed=request.is_commit,
+class EndAttempts:
+    """The attempts at one EndTxn, and what their answers say.
+
+    Args:
+        transactional_id: of the transaction.
+        request: what is asked.
+        on_lost: called when it is sent again, and the attempt before was not answered.
+
+    Attributes:
+        message: the request for the coordinator.
+        unanswered: whether an attempt may take effect though no answer came.
+        is_tv2: whether the protocol is TV2.
+        min_version: the lowest version of EndTxn that means the protocol.
+        max_version: the highest one; None for the highest known.
+    """
+
+    __slots__ = (
+        "_doubts",
+        "_request",
+        "is_tv2",
+        "max_version",
+        "message",
+        "min_version",
+        "unanswered",
     )
 
+    def __init__(
+        self,
+        transactional_id: str,
+        request: End,
+        on_lost: Callable[[], None] | None = None,
+    ) -> None:
+        self.message: EndTxnRequest = EndTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=request.identity.producer_id,
+            producer_epoch=request.identity.epoch,
+            committed=request.is_commit,
+        )
+        self._request = request
+        self._doubts: Doubts | None = None
+        self.unanswered: Unanswered = Unanswered(on_lost)
+        self.is_tv2: bool = request.protocol is Protocol.TV2
+        self.min_version: int = _END_TV2 if self.is_tv2 else 0
+        self.max_version: int | None = None if self.is_tv2 else _END_TV2 - 1
 
-def is_doubtful(request: End, answer: EndTxnResponse) -> bool:
-    """Whether the answer makes no sense: the error, or the identity that it gives."""
-    if answer.error_code:
-        return is_foreign(ApiKey.END_TXN, answer.error_code)
-    if request.protocol is not Protocol.TV2:
-        return False
-    given = Identity(answer.producer_id, answer.producer_epoch)
-    return not given.may_follow(request.identity)
+    def code(self, answer: EndTxnResponse) -> int:
+        """Return the error code of an answer, or that of none.
+
+        An answer that makes no sense, in its error or in the identity that it gives,
+        says nothing of the outcome. So it counts as no answer, for some seconds.
+        """
+        code = answer.error_code
+        if code:
+            is_doubtful = is_foreign(ApiKey.END_TXN, code)
+        else:
+            is_doubtful = self.is_tv2 and not IdAndEpoch(
+                answer.producer_id, answer.producer_epoch
+            ).may_follow(self._request.identity)
+        if is_doubtful:
+            self._doubts = self._doubts or Doubts(ApiKey.END_TXN)
+            if self._doubts.are_left():
+                return ASK_AGAIN
+        self.unanswered.is_pending = False
+        return code
 
 
 class Busy:

@@ -64,7 +64,7 @@ _TOPICS_INTERVAL = 1.0
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
 
-class TransactionPort(Protocol):
+class SendingTransactionPort(Protocol):
     """The transaction manager, as far as the sender needs it."""
 
     @property
@@ -88,7 +88,7 @@ class TransactionPort(Protocol):
     def sending(self, partitions: Collection[TopicPartition]) -> None:
         """Note that a request with records of these partitions is sent now."""
 
-    def landed(self) -> None:
+    def batches_ended(self) -> None:
         """Note that batches were answered, or have failed."""
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -117,7 +117,7 @@ class Sender:
         accumulator: Accumulator,
         identity: ProducerIdentity | None,
         space: BufferSpace,
-        transaction: TransactionPort | None = None,
+        transaction: SendingTransactionPort | None = None,
     ) -> None:
         self._transaction = transaction
         if transaction is not None:
@@ -134,7 +134,7 @@ class Sender:
         self._identity = identity
         self._space = space
         self._outcomes = Outcomes(
-            cluster, cluster.observer, config, accumulator.landing, transaction
+            cluster, cluster.observer, config, accumulator.completion, transaction
         )
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._request_timeout = config.request_timeout_ms / 1000
@@ -143,17 +143,17 @@ class Sender:
         self._has_zstd = config.compression_type == "zstd"
         self._compresses = config.compression_type != "none"
         self._loop = asyncio.get_running_loop()
-        # Whether the loop will call _look.
+        # Whether the loop will call _check.
         self._is_scheduled = False
         # Requests without an answer yet, and whether other records came meanwhile.
         self._on_wire = 0
         # Requests that were submitted while a throttle held them back.
-        self._held: list[tuple[Connection, _InFlight]] = []
+        self._held: list[tuple[Connection, _ProduceReply]] = []
         self._has_others = False
         self._failed = Wakeup()
         # Fires no later than needed; to fire early is harmless.
         self._timer = Timer(self.wake)
-        self._look_at_topics_at = 0.0
+        self._check_topics_at = 0.0
         self._is_stopping = False
         self._failure: BaseException | None = None
         # Brokers whose connection is being opened.
@@ -176,12 +176,12 @@ class Sender:
         """Look at the accumulator in the loop's next iteration."""
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._loop.call_soon(self._look)
+            self._loop.call_soon(self._check)
 
-    def look(self) -> None:
+    def check_now(self) -> None:
         """Look at the accumulator at once; in no callback of the sender's own."""
         if not self._is_scheduled:
-            self._look()
+            self._check()
 
     def batch_begun(self) -> None:
         """Look at a record that began a batch in the next iteration, or at once.
@@ -195,7 +195,7 @@ class Sender:
         gate = self._accumulator.gate
         is_lone, gate.is_lone = gate.is_lone, False
         if is_lone and not self._has_others and gate.admitted is None:
-            self._look()
+            self._check()
         else:
             self.wake()
 
@@ -249,15 +249,21 @@ class Sender:
         if self._failure is not None:
             raise self._failure
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._is_scheduled = False
         if self._is_stopping or self._failure is not None:
             return
+        at, space = self._loop.time(), self._space
         try:
-            wake_at = self._send_ready(self._loop.time())
+            if at >= self._backlog.expires_at:
+                self._expire(at)
+            self._outbox.is_urgent = space.is_awaited and space.grant()
+            if at >= self._check_topics_at or self._backlog.has_new_topic:
+                self._watch_topics(at)
+            wake_at = self._send_ready(at)
             if self._outbox.is_urgent:
                 # Batches that have no answer, or could not be sent, freed their bytes.
-                self._space.grant()
+                space.grant()
         except Exception as failure:  # noqa: BLE001 - the task raises it
             self._fail(failure)
             return
@@ -270,29 +276,35 @@ class Sender:
 
     def _send_ready(self, at: float) -> float:
         """Send all that can be sent now; return when to look again."""
-        accumulator, identity = self._accumulator, self._identity
-        if at >= self._backlog.expires_at:
-            self._expire(at)
-        space = self._space
-        self._outbox.is_urgent = space.is_awaited and space.grant()
-        if at >= self._look_at_topics_at or self._backlog.has_new_topic:
-            self._watch_topics(at)
+        backlog, identity = self._backlog, self._identity
+        availability = self._accumulator.availability
         while True:
-            accumulator.looked()
+            backlog.has_news = False
+            self._accumulator.budget.open_batches.taken = 0
             outlook = self._outbox.outlook(at)
-            if identity is not None and not self._has_identity(identity):
+            if identity is not None and self._transaction is not None:
+                self._inform(self._transaction, identity)
+            elif (
+                identity is not None
+                and identity.current is None
+                and not backlog.is_empty
+            ):
+                self._obtain_identity(identity)
                 return outlook.wake_at
-            if not self._send_to_some(outlook.nodes, at):
+            is_sent = False
+            for node in outlook.nodes:
+                is_sent |= self._send_to(node, at)
+                if is_sent and self._compresses:
+                    break  # only to the first broker that can take a request
+            if not is_sent:
                 break
-            if self._backlog.is_all_sent:
-                wake_at = self._backlog.expires_at
-                if accumulator.availability.is_watching:
-                    wake_at = min(wake_at, accumulator.availability.look(at))
-                return wake_at
+            if backlog.is_all_sent:
+                slow_at = availability.check(at) if availability.is_watching else _NEVER
+                return min(backlog.expires_at, slow_at)
             if self._compresses:
                 # A megabyte takes milliseconds: other callbacks must run in between.
                 self.wake()
-                return self._backlog.expires_at
+                return backlog.expires_at
         if outlook.is_leaderless:
             self._cluster.request_refresh()
         return outlook.wake_at
@@ -307,18 +319,11 @@ class Sender:
             # Once for all of them: after the first, EndTxn may have been sent.
             if expired and (error := expired[0].error) is not None:
                 transaction.failed(error, harm=Harm.BUMP)
-            transaction.landed()
+            transaction.batches_ended()
 
-    def _has_identity(self, identity: ProducerIdentity) -> bool:
-        """Whether batches can be numbered; obtains an identity if one is missing."""
-        if self._transaction is not None:
-            self._inform(self._transaction, identity)
-        elif identity.current is None and not self._backlog.is_empty:
-            self._obtain_identity(identity)
-            return False
-        return True
-
-    def _inform(self, transaction: TransactionPort, identity: ProducerIdentity) -> None:
+    def _inform(
+        self, transaction: SendingTransactionPort, identity: ProducerIdentity
+    ) -> None:
         identity.is_first_checked = transaction.is_first_checked
         wanted = self._outbox.partitions_to_add()
         if wanted:
@@ -340,7 +345,7 @@ class Sender:
         self._held = [it for it in self._held if not it[1].is_answered]
 
     def _watch_topics(self, at: float) -> None:
-        self._look_at_topics_at = at + _TOPICS_INTERVAL
+        self._check_topics_at = at + _TOPICS_INTERVAL
         topics = self._backlog.topics_in_use(at - self._topic_max_idle)
         if topics != self._watched:
             self._watched = topics
@@ -352,18 +357,6 @@ class Sender:
                 self._cluster.request_refresh(*unknown)
 
     # Requests
-
-    def _send_to_some(self, nodes: tuple[int, ...], at: float) -> bool:
-        """Send a request to each of the brokers; return whether there was one to send.
-
-        With compression, only to the first broker that can take one.
-        """
-        is_sent = False
-        for node in nodes:
-            is_sent |= self._send_to(node, at)
-            if is_sent and self._compresses:
-                break
-        return is_sent
 
     def _send_to(self, node: int, at: float) -> bool:
         """Send a broker a request; return whether there was one to send."""
@@ -382,7 +375,7 @@ class Sender:
             self._outbox.node(node).answered(at)
             self._outcomes.unanswered(batches, error)
             if self._transaction is not None:
-                self._transaction.landed()
+                self._transaction.batches_ended()
         return True
 
     def _submit(self, connection: Connection, batches: list[ProduceBatch]) -> None:
@@ -400,7 +393,9 @@ class Sender:
         held = connection.why_held() if connection.holds_back(at) else ""
         for batch in batches:
             builder = batch.builder
-            batch.sent(at)
+            batch.sent_at = at
+            if batch.first_sent_at is None:
+                batch.first_sent_at = at
             batch.held = held
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
@@ -410,7 +405,7 @@ class Sender:
             self._outcomes.unacknowledged(connection.node_id, batches)
             return
         self._on_wire += 1
-        in_flight = _InFlight(self, connection.node_id, batches, names)
+        in_flight = _ProduceReply(self, connection.node_id, batches, names)
         if held:
             self._held.append((connection, in_flight))
         connection.submit_to(
@@ -419,7 +414,7 @@ class Sender:
 
     @staticmethod
     def _join(
-        transaction: TransactionPort,
+        transaction: SendingTransactionPort,
         connection: Connection,
         request: ProduceRequest,
         max_version: int | None,
@@ -451,7 +446,6 @@ class Sender:
         self, batches: list[ProduceBatch]
     ) -> tuple[ProduceRequest, dict[int, str]]:
         """Return a request, and the names of its topics by the numbers of their ids."""
-        view = self._cluster.view
         topics: list[TopicProduceData] = []
         places: dict[str, list[PartitionProduceData]] = {}
         names: dict[int, str] = {}
@@ -460,7 +454,7 @@ class Sender:
             partitions = places.get(name)
             if partitions is None:
                 partitions = places[name] = []
-                topic_id = view.topic_id(name)
+                topic_id = self._backlog.topics[name].topic_id
                 if topic_id is not None:
                     # The number, because the hash of a UUID is a call of Python code.
                     names[topic_id.int] = name
@@ -502,7 +496,7 @@ class Sender:
                     self._accumulator.availability.node_answered(node)
                 self._outcomes.answered(node, batches, names, answer)
             if self._transaction is not None:
-                self._transaction.landed()
+                self._transaction.batches_ended()
             if self._space.is_awaited:
                 self._space.grant()
         except Exception as failure:  # noqa: BLE001 - see above
@@ -540,7 +534,7 @@ class Sender:
             self._report(receipt)
         if failed and self._transaction is not None:
             self._transaction.failed(error, harm=Harm.ABORT)
-            self._transaction.landed()
+            self._transaction.batches_ended()
         self._space.grant()
 
     # Identity
@@ -588,7 +582,7 @@ class Sender:
         self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
 
 
-class _InFlight:
+class _ProduceReply:
     """One request without an answer yet: the future that a connection settles.
 
     It calls the sender directly, where a real future would call it one iteration of the

@@ -6,7 +6,7 @@ open. `kafkaio._producer.transaction_manager` begins and ends it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -16,7 +16,8 @@ from kafkaio._machines.transaction import TransactionOutcome as TransactionOutco
 from kafkaio._producer.bulk import TableArguments, TableDelivery
 from kafkaio._producer.delivery import Delivery
 from kafkaio._producer.intake import TURN_BYTES, Intake
-from kafkaio._producer.transaction_manager import Run, TransactionManager
+from kafkaio._producer.transaction_manager import TransactionManager
+from kafkaio._producer.turns import Run
 from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
@@ -117,14 +118,17 @@ class Transaction:
             ClosedError: the producer is not started, or closed.
         """
         self._life.check()
-        outer = self._outer = _open(_current.get(None))
+        outer = _current.get(None)
+        while outer is not None and not outer._run.is_open:
+            outer = outer._outer
+        self._outer = outer
         while outer is not None:
-            if outer._manager is self._manager:
+            if outer._run.is_open and outer._manager is self._manager:
                 raise UsageError(
                     "transactions cannot be nested: this task, or the one that started "
                     "it, has a transaction of this producer open"
                 )
-            outer = _open(outer._outer)
+            outer = outer._outer
         if self._is_begun:
             raise UsageError("a transaction begins once: make another one")
         self._is_begun = True
@@ -167,7 +171,8 @@ class Transaction:
             UsageError: the transaction is not open.
         """
         run, manager = self._run, self._manager
-        self._check_begun()
+        if not run.is_open:
+            manager.check(run)
         self._is_end_asked = True
         manager.begin_commit(run)
         try:
@@ -180,7 +185,7 @@ class Transaction:
             await self._abort_after(error)
             raise
         except KafkaError as error:
-            manager.doom(run, error, "offsets were not committed")
+            manager.fail_run(run, error, "offsets were not committed")
         except BaseException:
             await manager.abort_behind(run, "cancelled")
             raise
@@ -270,10 +275,6 @@ class Transaction:
         """
         return self._run.is_revoked or not self._manager.is_committable(self._run)
 
-    @property
-    def _is_open(self) -> bool:
-        return self._run.is_open
-
     def _check_begun(self) -> None:
         if not self._run.is_open:
             self._manager.check(self._run)
@@ -289,7 +290,7 @@ class Transaction:
         self._run.is_revoked = True
 
     def _on_lost(self, error: KafkaError) -> None:
-        self._manager.doom(self._run, error, "a partition was lost")
+        self._manager.fail_run(self._run, error, "a partition was lost")
 
     # ---- records ---------------------------------------------------------------------
 
@@ -316,7 +317,7 @@ class Transaction:
         """
         delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
-            delivery = await self._intake.send(
+            delivery = await self._intake.enqueue(
                 topic, value, key, headers, timestamp, partition
             )
         return await delivery
@@ -516,7 +517,7 @@ class Transaction:
             try:
                 offsets = consumer._offsets_in_transaction(what)
             except PartitionLost as error:
-                self._manager.doom(self._run, error, "a partition was lost")
+                self._manager.fail_run(self._run, error, "a partition was lost")
                 raise
         else:
             raise ArgumentTypeError(
@@ -525,13 +526,6 @@ class Transaction:
             )
         if offsets is not None:
             await self._manager.commit_offsets(self._run, offsets)
-
-
-def _open(transaction: Transaction | None) -> Transaction | None:
-    # The first that is open, of those that one task began inside of each other.
-    while transaction is not None and not transaction._is_open:
-        transaction = transaction._outer
-    return transaction
 
 
 class _OutcomeOf:
@@ -550,13 +544,8 @@ class _OutcomeOf:
         return self._manager.outcome(self._run).__await__()
 
 
-class _OffsetsWithoutMember:
+class _OffsetsWithoutMember(GroupOffsetsPort):
     """Offsets for a group without members, which the user names."""
-
-    __slots__ = ("_metadata", "offsets")
-
-    #: There is no member whose place a broker could check.
-    is_fenced = False
 
     def __init__(
         self,
@@ -564,26 +553,16 @@ class _OffsetsWithoutMember:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
     ) -> None:
         self._metadata = metadata
-        self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = offsets
+        self._offsets = offsets
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Offsets of the next records to read."""
+        return self._offsets
 
     def identity(self) -> GroupMetadata:
-        """The group, as the user named it."""
+        """Return the group, as the user named it."""
         return self._metadata
-
-    def check(self) -> None:
-        """Check nothing: no assignment can end."""
-
-    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
-        """No: nobody here knows these topics."""
-        return False
-
-    def refused(self, code: int, identity: GroupMetadata) -> bool:
-        """Whether to try again: the user's identity does not change."""
-        del code, identity
-        return False
-
-    def committed(self) -> None:
-        """Note nothing: no consumer has handed the records out."""
 
 
 def _offsets_of(metadata: GroupMetadata, what: object) -> GroupOffsetsPort | None:

@@ -24,8 +24,8 @@ cdef enum:
 
 
 @cython.final
-cdef class Places:
-    """Where the rows of a table went; see ``kafkaio._records._append.Places``."""
+cdef class RowReceipts:
+    """Where the rows of a table went; see ``kafkaio._records._append.RowReceipts``."""
 
     cdef readonly list receipts
     cdef readonly bytearray slots
@@ -71,7 +71,7 @@ cdef class OpenBatch:
     cdef Receipt receipt
     cdef Py_ssize_t limit
     # The places that its rows were added to last, and the slot of its receipt there.
-    cdef Places places
+    cdef RowReceipts places
     cdef int32_t slot
 
 
@@ -452,7 +452,7 @@ cdef class OpenBatches:
         partition,
         Rows rows not None,
         Py_ssize_t start,
-        Places places not None,
+        RowReceipts places not None,
         int64_t most,
         Py_ssize_t end=-1,
     ):

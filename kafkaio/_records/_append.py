@@ -46,7 +46,7 @@ class _TopicBatches:
 
 
 @public("kafkaio")
-class Places:
+class RowReceipts:
     """Where rows of a table went: the receipt of each, and its index there.
 
     Args:
@@ -313,7 +313,7 @@ class OpenBatches:
         partition: int | None,
         rows: Rows,
         start: int,
-        places: Places,
+        places: RowReceipts,
         most: int,
         end: int = -1,
     ) -> int:
@@ -390,7 +390,7 @@ class OpenBatches:
         return size if size <= self._largest else -1
 
 
-class _HasIntake(Protocol):
+class _IntakePort(Protocol):
     _direct: OpenBatches | None
 
 
@@ -408,7 +408,7 @@ def open_batch_first(method: EnqueueT) -> EnqueueT:
 
     @wraps(method)
     def enqueue_nowait(  # noqa: PLR0913 - as the method has them
-        self: _HasIntake,
+        self: _IntakePort,
         topic: object,
         value: object,
         *,

@@ -7,11 +7,11 @@ from kafkaio._records._layout import (
     BinaryColumn,
     Columns,
     HeaderColumns,
-    Wanted,
+    DecodedColumns,
 )
 
 cdef Py_ssize_t COLUMN_LIMIT = MOST_BYTES
-cdef object USUAL = Wanted()
+cdef object USUAL = DecodedColumns()
 
 
 # A bytearray that grows by at least half, so that growing costs little per record.

@@ -25,12 +25,12 @@ from kafkaio._records._layout import (
     BinaryView,
     BytesLike,
     Columns,
+    DecodedColumns,
     Destinations,
     HeaderColumns,
     HeaderView,
     Origin,
     PlainRecord,
-    Wanted,
 )
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import (
@@ -43,7 +43,7 @@ from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
 from kafkaio.types import Header
 
 _MAX_INT64 = 2**63 - 1
-_USUAL = Wanted()
+_USUAL = DecodedColumns()
 # A base timestamp within +-2**62 plus a delta within +-2**61 fits in 64 bits.
 _SAFE_BASE = 2**62
 # The greatest raw value of a varint of two bytes.
@@ -67,7 +67,9 @@ class ColumnsBuilder:
 
     __slots__ = ("_limit", "_rows", "_wanted", "length", "size")
 
-    def __init__(self, wanted: Wanted = _USUAL, *, limit: int = MOST_BYTES) -> None:
+    def __init__(
+        self, wanted: DecodedColumns = _USUAL, *, limit: int = MOST_BYTES
+    ) -> None:
         if limit > MOST_BYTES:
             raise UsageError(f"columns hold at most {MOST_BYTES} bytes, not {limit}")
         self._wanted = wanted

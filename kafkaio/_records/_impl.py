@@ -42,7 +42,7 @@ accelerated: bool = _is_compiled_wanted(
 if TYPE_CHECKING or not accelerated:
     from kafkaio._records._append import (
         OpenBatches as OpenBatches,
-        Places as Places,
+        RowReceipts as RowReceipts,
         open_batch_first as open_batch_first,
     )
     from kafkaio._records._columns import (
@@ -79,12 +79,12 @@ else:
         Delivery as Delivery,
         Handout as Handout,
         OpenBatches as OpenBatches,
-        Places as Places,
         Receipt as Receipt,
         Record as Record,
         RecordCursor as RecordCursor,
         RecordStream as RecordStream,  # for kafkaio._consumer.reading.iterators
         RecordWriter as RecordWriter,
+        RowReceipts as RowReceipts,
         Rows as Rows,
         column_partitions as column_partitions,
         converted as converted,

@@ -135,7 +135,7 @@ class Columns(NamedTuple):
     timeless: int
 
 
-class Wanted(NamedTuple):
+class DecodedColumns(NamedTuple):
     """Which columns are made of records; what is not wanted is not copied.
 
     Attributes:
@@ -216,12 +216,12 @@ def encode_varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-class _Done(Protocol):
+class _OutcomePort(Protocol):
     def result(self) -> RecordMetadata:
         """The outcome."""
 
 
-def at_once(delivery: _Done) -> Generator[object, None, RecordMetadata]:
+def at_once(delivery: _OutcomePort) -> Generator[object, None, RecordMetadata]:
     """The iterator that ``await`` runs for a delivery whose outcome is known."""
     yield from ()  # there is nothing to wait for, but ``await`` needs a generator
     return delivery.result()

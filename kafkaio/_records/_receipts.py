@@ -22,7 +22,7 @@ from kafkaio.types import RecordMetadata
 Wait: TypeAlias = "Callable[[Delivery], Generator[object, None, RecordMetadata]]"
 
 
-class Waiter(Protocol):
+class WaiterPort(Protocol):
     """Waits for a receipt to be settled; a future is one."""
 
     def done(self) -> bool:
@@ -89,7 +89,7 @@ class Receipt:
         self.moved: Sequence[tuple[Receipt, int]] | None = None
         self.on_lost: Callable[[Receipt, int], None] | None = on_lost
         self.wait: Wait | None = wait
-        self._waiters: dict[Waiter, None] | None = None
+        self._waiters: dict[WaiterPort, None] | None = None
         # Indices of the records whose error was read, in a failed receipt.
         self._seen: set[int] | None = None
 
@@ -134,14 +134,14 @@ class Receipt:
             self._seen = set()
         self._seen.add(index)
 
-    def when_settled(self, waiter: Waiter) -> None:
+    def when_settled(self, waiter: WaiterPort) -> None:
         """Notify ``waiter`` when the receipt, which must not be settled, is settled."""
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
         self._waiters[waiter] = None
 
-    def forget(self, waiter: Waiter) -> None:
+    def forget(self, waiter: WaiterPort) -> None:
         """Do not notify ``waiter``; no effect if it was notified already."""
         if self._waiters is not None:
             self._waiters.pop(waiter, None)

@@ -56,7 +56,7 @@ from kafkaio.types import TimestampType, TopicPartition
 __all__ = [
     "Delivery",
     "OpenBatches",
-    "Places",
+    "RowReceipts",
     "Receipt",
     "BatchHeader",
     "ColumnsBuilder",
@@ -114,5 +114,5 @@ include "_append.pxi"
 # The public path of what users meet: __module__ of a static type comes from its name.
 (<PyTypeObject *>Record).tp_name = "kafkaio.Record"
 (<PyTypeObject *>Delivery).tp_name = "kafkaio.Delivery"
-(<PyTypeObject *>Places).tp_name = "kafkaio.Places"
+(<PyTypeObject *>RowReceipts).tp_name = "kafkaio.RowReceipts"
 (<PyTypeObject *>Rows).tp_name = "kafkaio.arrow.Rows"

@@ -28,10 +28,10 @@ from kafkaio._records._layout import (
     BinaryView as BinaryView,
     BytesLike,
     Columns as Columns,
+    DecodedColumns as DecodedColumns,
     Destinations as Destinations,
     HeaderColumns as HeaderColumns,
     HeaderView as HeaderView,
-    Wanted as Wanted,
 )
 from kafkaio._records.builder import (
     BatchBuilder as BatchBuilder,

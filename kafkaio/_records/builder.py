@@ -105,19 +105,16 @@ class BatchBuilder(RecordWriter):
         """
         self.close()
         self._is_built = True
+        # None without compression: a copy of the records would double their memory.
+        if self._body is None and self._compressor.codec is not Compression.NONE:
+            self._body = self._compressor.compress(self.section())
         return frame_batch(
             self,
-            self._compressed(),
+            self._body,
             self._attributes,
             partition_leader_epoch,
             (producer_id, producer_epoch, base_sequence),
         )
-
-    def _compressed(self) -> bytes | None:
-        # None without compression: a copy of the records would double their memory.
-        if self._body is None and self._compressor.codec is not Compression.NONE:
-            self._body = self._compressor.compress(self.section())
-        return self._body
 
     def records(self) -> Iterator[PlainRecord]:
         """Yield the records appended so far, in order, to split a batch."""

@@ -13,7 +13,7 @@ from kafkaio._records._impl import (
     decode_records,
     decode_values,
 )
-from kafkaio._records._layout import NO_END, Columns, Origin, Wanted
+from kafkaio._records._layout import NO_END, Columns, DecodedColumns, Origin
 
 
 class Section(NamedTuple):
@@ -129,6 +129,6 @@ class ReadableBatch(ABC):
             CorruptRecord: the records cannot be decompressed or decoded.
             UsageError: they are more than columns can hold.
         """
-        builder = ColumnsBuilder(Wanted(headers=headers))
+        builder = ColumnsBuilder(DecodedColumns(headers=headers))
         self.add_to(builder, "", 0, start_offset)
         return builder.finish()

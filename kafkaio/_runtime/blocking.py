@@ -38,10 +38,10 @@ T_co = TypeVar("T_co", covariant=True)
 #: Seconds that a caller waits for the thread to close what it has opened.
 _CLOSING = 5.0
 #: Seconds after which a caller that waits can be interrupted.
-_LOOK = 0.5
+_INTERRUPTIBLE = 0.5
 
 
-class Source(Protocol[T_co]):
+class BlockingSourcePort(Protocol[T_co]):
     """What runs in the thread."""
 
     async def start(self) -> None:
@@ -58,7 +58,7 @@ class Source(Protocol[T_co]):
 
 
 class BlockingIterator(Iterator[T]):
-    """Iterates over a `Source`; any thread may call it, one step at a time is made.
+    """Iterates over a `BlockingSourcePort` from any thread, one step at a time.
 
     The constructor returns when the source has started.
 
@@ -71,7 +71,7 @@ class BlockingIterator(Iterator[T]):
         Exception: what the source raised when it started; the thread has ended.
     """
 
-    def __init__(self, source: Source[T], name: str) -> None:
+    def __init__(self, source: BlockingSourcePort[T], name: str) -> None:
         self._name = name
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -135,7 +135,7 @@ class BlockingIterator(Iterator[T]):
 class _Thread(Generic[T]):
     """Makes the steps."""
 
-    def __init__(self, source: Source[T], name: str) -> None:
+    def __init__(self, source: BlockingSourcePort[T], name: str) -> None:
         self._source = source
         self._name = name
         self._pid = os.getpid()
@@ -246,7 +246,7 @@ class _Thread(Generic[T]):
 def _result(answer: Future[T]) -> T:
     # On Windows, Ctrl+C does not interrupt a wait before its limit.
     while not answer.done():
-        wait((answer,), _LOOK)
+        wait((answer,), _INTERRUPTIBLE)
     return answer.result()
 
 

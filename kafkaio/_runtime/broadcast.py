@@ -23,7 +23,7 @@ class Broadcast:
     def __len__(self) -> int:
         return len(self._waiters)
 
-    def tell(self) -> None:
+    def notify_all(self) -> None:
         """Wake all tasks that wait now."""
         for waiter in self._waiters:
             if not waiter.done():

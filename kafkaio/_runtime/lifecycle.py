@@ -56,7 +56,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forked)
 
 
-class State(Enum):
+class LifecycleState(Enum):
     """Where an object is in its life; ``statistics().state`` is one of the values."""
 
     NEW = "new"
@@ -164,7 +164,7 @@ class Lifecycle:
         self._ending = Ending(f"{self._what}: close")
         self._listeners: list[CrashListener] = []
         self._is_end_reported = False
-        self.state: State = State.NEW
+        self.state: LifecycleState = LifecycleState.NEW
         self.home: Home | None = None
         self.cause: BaseException | None = None
         self.has_owner: bool = False
@@ -181,12 +181,12 @@ class Lifecycle:
             ClosedError: it was started, or closed, before.
             UsageError: no event loop of asyncio runs.
         """
-        if self.state is not State.NEW:
+        if self.state is not LifecycleState.NEW:
             raise ClosedError(
                 f"{self._what} is {self.state.value}: it cannot be started again"
             )
         self.home = Home(self._what)
-        self.state = State.STARTING
+        self.state = LifecycleState.STARTING
         return self.home
 
     def started(self) -> None:
@@ -195,13 +195,13 @@ class Lifecycle:
         Raises:
             KafkaError: it failed or was closed; see `why_unusable`.
         """
-        if self.state is not State.STARTING:
+        if self.state is not LifecycleState.STARTING:
             raise self.why_unusable()
-        self.state = State.RUNNING
+        self.state = LifecycleState.RUNNING
 
     # Use
 
-    def check(self, *also: State) -> None:
+    def check(self, *also: LifecycleState) -> None:
         """Raise unless the object can be used here and now.
 
         Args:
@@ -214,13 +214,16 @@ class Lifecycle:
         """
         if self.home is not None:
             self.home.check()
-        if self.state is not State.RUNNING and self.state not in also:
+        if self.state is not LifecycleState.RUNNING and self.state not in also:
             raise self.why_unusable()
 
     @property
     def is_closed(self) -> bool:
         """Whether somebody has closed it, or is about to, and nothing had crashed."""
-        return self.state in {State.CLOSING, State.CLOSED} and self.cause is None
+        return (
+            self.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}
+            and self.cause is None
+        )
 
     def check_process(self) -> None:
         """Raise if the process was forked from the one of the object.
@@ -251,11 +254,11 @@ class Lifecycle:
             )
             error.__cause__ = cause
             return error
-        if self.state is State.NEW:
+        if self.state is LifecycleState.NEW:
             return ClosedError(
                 f"{self._what} is not started: use `async with` or start()"
             )
-        if self.state is State.STARTING:
+        if self.state is LifecycleState.STARTING:
             return ClosedError(f"{self._what} is still starting")
         return ClosedError(f"{self._what} is closed")
 
@@ -267,11 +270,14 @@ class Lifecycle:
         The first crash counts; one of an object that is closed changes nothing. While
         the object closes, its state stays CLOSING.
         """
-        if self.cause is not None or self.state in {State.NEW, State.CLOSED}:
+        if self.cause is not None or self.state in {
+            LifecycleState.NEW,
+            LifecycleState.CLOSED,
+        }:
             return
         self.cause = cause
-        if self.state is not State.CLOSING:
-            self.state = State.FAILED
+        if self.state is not LifecycleState.CLOSING:
+            self.state = LifecycleState.FAILED
         for listener in tuple(self._listeners):
             listener(cause)
 
@@ -291,7 +297,7 @@ class Lifecycle:
 
     # End
 
-    def begin_close(self) -> State | None:
+    def begin_close(self) -> LifecycleState | None:
         """Begin to close: the state is CLOSING from now on.
 
         Returns:
@@ -302,13 +308,13 @@ class Lifecycle:
             ClosedError: the object belongs to another event loop or process.
         """
         before = self.state
-        if before is State.CLOSED:
+        if before is LifecycleState.CLOSED:
             return None
         if self.home is not None:
             self.home.check()
-        if before is State.CLOSING:
+        if before is LifecycleState.CLOSING:
             return None
-        self.state = State.CLOSING
+        self.state = LifecycleState.CLOSING
         return before
 
     async def close(self, part: Child | None, end: Child) -> None:
@@ -322,7 +328,7 @@ class Lifecycle:
             try:
                 await end()
             finally:
-                self.state = State.CLOSED
+                self.state = LifecycleState.CLOSED
 
         await self._ending.begin(part, to_the_end)
 
@@ -336,14 +342,14 @@ class Lifecycle:
         Returns:
             Whether that is to be reported to observers: True once, if it was started.
         """
-        self.state = State.CLOSED
+        self.state = LifecycleState.CLOSED
         is_news = self.home is not None and not self._is_end_reported
         self._is_end_reported = True
         return is_news
 
     def abandon(self) -> None:
         """Note that the object is closed because it, or its owner, was collected."""
-        self.state = State.CLOSED
+        self.state = LifecycleState.CLOSED
 
     def soon(self, step: Callable[[], object]) -> None:
         """Call a function in the loop's next iteration; see `Home.soon`."""
@@ -353,7 +359,11 @@ class Lifecycle:
     @property
     def is_open(self) -> bool:
         """Whether it was started, and no call has begun to close it."""
-        return self.state in {State.STARTING, State.RUNNING, State.FAILED}
+        return self.state in {
+            LifecycleState.STARTING,
+            LifecycleState.RUNNING,
+            LifecycleState.FAILED,
+        }
 
     @property
     def left_open(self) -> str | None:

@@ -432,7 +432,7 @@ def add_observer(
         # An inherited no-op need not be called at all.
         if getattr(method, "__func__", None) is not no_op:
             added[name] = _contained(method, name)
-            _pass_on(guard, name, [*_heard(guard).get(name, ()), added[name]])
+            _pass_on(guard, name, [*_notified(guard).get(name, ()), added[name]])
     inject = getattr(observer, "inject", None)
     if callable(inject) and "inject" not in leave_out:
         before = vars(guard).get("inject")
@@ -440,22 +440,22 @@ def add_observer(
 
     def remove() -> None:
         for name, notify in added.items():
-            others = [each for each in _heard(guard)[name] if each is not notify]
+            others = [each for each in _notified(guard)[name] if each is not notify]
             _pass_on(guard, name, others)
 
     return remove
 
 
-def _heard(guard: Observer) -> dict[str, list[Callable[..., None]]]:
+def _notified(guard: Observer) -> dict[str, list[Callable[..., None]]]:
     """Return what is called for each event that somebody observes."""
     found: dict[str, list[Callable[..., None]]]
-    found = vars(guard).setdefault("_heard", {})
+    found = vars(guard).setdefault("_notified", {})
     return found
 
 
 def _pass_on(guard: Observer, name: str, to: list[Callable[..., None]]) -> None:
     """Let the method of an event call these functions, and nothing else."""
-    _heard(guard)[name] = to
+    _notified(guard)[name] = to
     if to:
         setattr(guard, name, reduce(_both, to))
     else:
@@ -480,7 +480,7 @@ def _injecting(
         try:
             return inject(topic, headers)
         except Exception as error:  # noqa: BLE001  (see the class)
-            _tell("inject", error)
+            _report_failure("inject", error)
             return headers
 
     return extended
@@ -492,12 +492,12 @@ def _contained(method: Callable[P, object], name: str) -> Callable[P, None]:
         try:
             method(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  (see the class)
-            _tell(name, error)
+            _report_failure(name, error)
 
     return notify
 
 
-def _tell(name: str, error: Exception) -> None:
+def _report_failure(name: str, error: Exception) -> None:
     asyncio.get_running_loop().call_exception_handler(
         {"message": f"observer failed in {name}", "exception": error}
     )

@@ -217,7 +217,7 @@ class _Side:
     def __init__(self, name: str) -> None:
         self._supervisor = Supervisor(name, self._crashed)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._calls: dict[_Call[object], None] = {}
+        self._calls: dict[_LoopCall[object], None] = {}
         # Held while a call is handed to the loop, and while the loop stops taking
         # calls: so every call that was handed over is answered.
         self._lock = threading.Lock()
@@ -247,7 +247,7 @@ class _Side:
             with suppress(RuntimeError):  # it is closed
                 self._loop.call_soon_threadsafe(step)
 
-    def begin(self, call: _Call[object]) -> None:
+    def begin(self, call: _LoopCall[object]) -> None:
         """Run a call; on the loop."""
         self._calls[call] = None
 
@@ -255,8 +255,8 @@ class _Side:
             try:
                 await call.run()
             except anyio.get_cancelled_exc_class():
-                # By aclose, or by other code: `_Call.run` notifies the caller, and the
-                # other calls go on.
+                # `aclose`, or other code, cancelled it. `_LoopCall.run` notifies the
+                # caller; the other calls go on.
                 return
             finally:
                 self._calls.pop(call, None)
@@ -288,7 +288,7 @@ class _Side:
         self.is_open = False
 
 
-class _Call(Generic[T]):
+class _LoopCall(Generic[T]):
     """A call to the other loop, and the task that waits for it."""
 
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
@@ -346,7 +346,7 @@ class _Call(Generic[T]):
 
 
 async def _cross(side: _Side, work: Callable[[], Awaitable[T]]) -> T:
-    call = _Call(work)
+    call = _LoopCall(work)
     side.soon(lambda: side.begin(call))  # type: ignore[arg-type]  # of whatever type
     try:
         await call.ended.wait()

@@ -90,7 +90,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
 }
 
 
-class Reading(NamedTuple):
+class GaugeReading(NamedTuple):
     """A figure of one moment.
 
     Attributes:
@@ -137,7 +137,7 @@ class Sources:
             if GAUGES[reading.name].is_total:
                 put(self._past, *reading)
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[GaugeReading]:
         """Read every figure now; those of a process that has forked are left out."""
         figures = dict(self._past)
         for kind, name, pid, weak in list(self._open.values()):
@@ -146,9 +146,9 @@ class Sources:
                 continue
             for reading in self._read(kind, name, source):
                 put(figures, *reading)
-        return [Reading(*key, value) for key, value in figures.items()]
+        return [GaugeReading(*key, value) for key, value in figures.items()]
 
-    def _read(self, kind: str, name: str, source: Observed) -> list[Reading]:
+    def _read(self, kind: str, name: str, source: Observed) -> list[GaugeReading]:
         for _ in range(_ATTEMPTS):
             try:
                 statistics = source.statistics()
@@ -157,7 +157,9 @@ class Sources:
             return list(self._readings(kind, name, statistics))
         return []
 
-    def _readings(self, kind: str, name: str, statistics: Any) -> Iterator[Reading]:
+    def _readings(
+        self, kind: str, name: str, statistics: Any
+    ) -> Iterator[GaugeReading]:
         if kind == "client":
             yield from _of_client(statistics)
         elif kind == "producer":
@@ -169,10 +171,10 @@ class Sources:
                 if self._by_partition:
                     labels = (name, topic, str(partition))
                 if place.lag is not None:
-                    yield Reading("consumer_lag", labels, place.lag)
-                    yield Reading("consumer_lag_max", (name, topic), place.lag)
+                    yield GaugeReading("consumer_lag", labels, place.lag)
+                    yield GaugeReading("consumer_lag_max", (name, topic), place.lag)
                 if place.lead is not None:
-                    yield Reading("consumer_lead_min", (name, topic), place.lead)
+                    yield GaugeReading("consumer_lead_min", (name, topic), place.lead)
         elif kind == "query":
             yield from _of_query(name, statistics)
 
@@ -185,32 +187,32 @@ def put(figures: Figures, name: str, labels: tuple[str, ...], value: float) -> N
     figures[key] = value if before is None else GAUGES[name].join(before, value)
 
 
-def _of_client(statistics: Any) -> Iterator[Reading]:
+def _of_client(statistics: Any) -> Iterator[GaugeReading]:
     connections = statistics.connections
-    yield Reading("connections", (), len(connections))
+    yield GaugeReading("connections", (), len(connections))
     in_flight = sum(connection.in_flight for connection in connections)
-    yield Reading("requests_in_flight", (), in_flight)
+    yield GaugeReading("requests_in_flight", (), in_flight)
     if statistics.metadata_age != inf:
-        yield Reading("metadata_age_seconds", (), statistics.metadata_age)
+        yield GaugeReading("metadata_age_seconds", (), statistics.metadata_age)
 
 
-def _of_producer(statistics: Any) -> Iterator[Reading]:
-    yield Reading("buffer_bytes", (), statistics.buffer.used_bytes)
-    yield Reading("buffer_limit_bytes", (), statistics.buffer_memory)
-    yield Reading("buffer_waiting_calls", (), statistics.waiting_for_room)
-    yield Reading("buffer_wait_seconds_total", (), statistics.waited_for_room)
-    yield Reading("buffer_timeouts_total", (), statistics.room_timeouts)
+def _of_producer(statistics: Any) -> Iterator[GaugeReading]:
+    yield GaugeReading("buffer_bytes", (), statistics.buffer.used_bytes)
+    yield GaugeReading("buffer_limit_bytes", (), statistics.buffer_memory)
+    yield GaugeReading("buffer_waiting_calls", (), statistics.waiting_for_room)
+    yield GaugeReading("buffer_wait_seconds_total", (), statistics.waited_for_room)
+    yield GaugeReading("buffer_timeouts_total", (), statistics.room_timeouts)
 
 
-def _of_consumer(group: str, statistics: Any) -> Iterator[Reading]:
-    yield Reading("consumer_assigned_partitions", (group,), statistics.assigned)
-    yield Reading("consumer_buffer_bytes", (group,), statistics.buffered_bytes)
-    yield Reading("consumer_idle_seconds_total", (group,), statistics.idle_seconds)
+def _of_consumer(group: str, statistics: Any) -> Iterator[GaugeReading]:
+    yield GaugeReading("consumer_assigned_partitions", (group,), statistics.assigned)
+    yield GaugeReading("consumer_buffer_bytes", (group,), statistics.buffered_bytes)
+    yield GaugeReading("consumer_idle_seconds_total", (group,), statistics.idle_seconds)
 
 
-def _of_query(query: str, statistics: Any) -> Iterator[Reading]:
+def _of_query(query: str, statistics: Any) -> Iterator[GaugeReading]:
     for (topic, _), lag in statistics.lag.items():
-        yield Reading("query_lag", (query, topic), lag)
+        yield GaugeReading("query_lag", (query, topic), lag)
     for metric, name in _BEHIND.items():
         if metric in statistics.metrics:
-            yield Reading(name, (query,), statistics.metrics[metric])
+            yield GaugeReading(name, (query,), statistics.metrics[metric])

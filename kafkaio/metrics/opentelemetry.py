@@ -42,7 +42,7 @@ from kafkaio.metrics._semconv import (
 from kafkaio.metrics._table import Adders, MeasuringObserver, Row, topic_of
 from kafkaio.types import Headers, Record, TopicPartition
 
-__all__ = ["OpenTelemetryObserver", "Spans"]
+__all__ = ["OpenTelemetryObserver", "RecordSequence", "Spans"]
 
 #: For what there are spans.
 Spans: TypeAlias = Literal["batch", "record", "none"]
@@ -98,7 +98,7 @@ class _Total:
             self.value += amount
 
 
-class RecordBatch(Protocol):
+class RecordSequence(Protocol):
     """A `kafkaio.Batch`, or another sequence of records of one partition."""
 
     def __iter__(self) -> Iterator[Record]: ...
@@ -345,7 +345,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
 
     @contextmanager
     def process(
-        self, what: Record | RecordBatch, group: str | None = None
+        self, what: Record | RecordSequence, group: str | None = None
     ) -> Iterator[trace.Span]:
         """Make the current span one that stands for the work on records.
 

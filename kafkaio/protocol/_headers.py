@@ -79,7 +79,8 @@ def encode_request_parts(
     api_key = request.API_KEY
     first = bytearray(_blank(api_key, version, client_id))
     parts = encode_into(request, version, first)
-    _REQUEST.pack_into(first, 0, _size(parts), api_key, version, correlation_id)
+    size = sum(map(len, parts)) - _LENGTH.size  # which does not count itself
+    _REQUEST.pack_into(first, 0, size, api_key, version, correlation_id)
     return parts
 
 
@@ -100,13 +101,9 @@ def encode_response_parts(
     """Encode as ``encode_response`` does, to buffers; see ``encode_request_parts``."""
     first = bytearray(_ANSWER.size + _has_tags(response.API_KEY, version))
     parts = encode_into(response, version, first)
-    _ANSWER.pack_into(first, 0, _size(parts), correlation_id)
+    size = sum(map(len, parts)) - _LENGTH.size
+    _ANSWER.pack_into(first, 0, size, correlation_id)
     return parts
-
-
-def _size(parts: list[Buffer]) -> int:
-    """The length field of a frame of these parts, which does not count itself."""
-    return sum(map(len, parts)) - _LENGTH.size
 
 
 def peek_correlation_id(frame: Buffer) -> int:

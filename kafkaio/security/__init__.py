@@ -18,6 +18,7 @@ __all__, __getattr__, __dir__ = lazy(
             "JwtBearer",
             "MskToken",
             "SignedAssertion",
+            "TokenEndpointOptions",
             "UnsecuredToken",
         ),
         "kafkaio.types": ("Token",),

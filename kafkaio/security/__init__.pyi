@@ -7,6 +7,7 @@ from kafkaio.security._providers import (
     JwtBearer as JwtBearer,
     MskToken as MskToken,
     SignedAssertion as SignedAssertion,
+    TokenEndpointOptions as TokenEndpointOptions,
     UnsecuredToken as UnsecuredToken,
 )
 from kafkaio.types import (

@@ -1,8 +1,8 @@
-"""How a client logs in: one `Login` for all of its connections.
+"""How a client logs in: one `LoginPort` for all of its connections.
 
-The options are checked when the `Login` is made, with its client, so that nothing wrong
-waits for the first connection. What the mechanisms share is here: the keys that SCRAM
-derives from a password, and the token of OAUTHBEARER.
+The options are checked when it is made, with its client, so that nothing wrong waits
+for the first connection. The mechanisms share the keys that SCRAM derives from a
+password, and the token of OAUTHBEARER.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from kafkaio._config import ClientConfig, TokenProvider
 from kafkaio._config.login_properties import TokenRequest
 from kafkaio._machines.sasl.gssapi import Gssapi
-from kafkaio._machines.sasl.mechanism import Mechanism
+from kafkaio._machines.sasl.mechanism import MechanismPort
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import SaltedPasswords, Scram
@@ -25,7 +25,7 @@ from kafkaio.security._tokens import TokenSource
 _NONCE_BYTES: Final = 24
 
 
-class Login(Protocol):
+class LoginPort(Protocol):
     """Makes a mechanism for each authentication; used by all connections of a client.
 
     Attributes:
@@ -34,7 +34,7 @@ class Login(Protocol):
 
     mechanism: str
 
-    async def begin(self, host: str) -> Mechanism:
+    async def begin(self, host: str) -> MechanismPort:
         """Return a new mechanism; waits for a token where one is needed.
 
         Args:
@@ -49,7 +49,7 @@ class Login(Protocol):
 
 
 class PlainLogin:
-    """Logs in by user and password; a `Login`."""
+    """Logs in by user and password; a `LoginPort`."""
 
     mechanism: str = "PLAIN"
 
@@ -58,17 +58,17 @@ class PlainLogin:
         self._password = password
         Plain(username, password)  # raises now, and not with the first connection
 
-    async def begin(self, host: str) -> Mechanism:
-        """See Login."""
+    async def begin(self, host: str) -> MechanismPort:
+        """See LoginPort."""
         del host
         return Plain(self._username, self._password)
 
     async def aclose(self) -> None:
-        """See Login: nothing runs."""
+        """See LoginPort: nothing runs."""
 
 
 class ScramLogin:
-    """Logs in by SCRAM; a `Login`.
+    """Logs in by SCRAM; a `LoginPort`.
 
     Args:
         config: the options ``sasl_mechanism``, ``sasl_username``, ``sasl_password``,
@@ -81,13 +81,13 @@ class ScramLogin:
         self._salted = SaltedPasswords()
         self._make()
 
-    async def begin(self, host: str) -> Mechanism:
-        """See Login."""
+    async def begin(self, host: str) -> MechanismPort:
+        """See LoginPort."""
         del host
         return self._make()
 
     async def aclose(self) -> None:
-        """See Login: nothing runs."""
+        """See LoginPort: nothing runs."""
 
     def _make(self) -> Scram:
         config = self._config
@@ -103,7 +103,7 @@ class ScramLogin:
 
 
 class OAuthBearerLogin:
-    """Logs in by tokens; a `Login`.
+    """Logs in by tokens; a `LoginPort`.
 
     Args:
         provider: returns a token when it is awaited.
@@ -115,18 +115,18 @@ class OAuthBearerLogin:
     def __init__(self, provider: TokenProvider, timeout: float) -> None:
         self._source = TokenSource(provider, timeout=timeout)
 
-    async def begin(self, host: str) -> Mechanism:
-        """See Login."""
+    async def begin(self, host: str) -> MechanismPort:
+        """See LoginPort."""
         del host
         return OAuthBearer(await self._source.token())
 
     async def aclose(self) -> None:
-        """See Login."""
+        """See LoginPort."""
         await self._source.aclose()
 
 
 class GssapiLogin:
-    """Logs in by Kerberos; a `Login`.
+    """Logs in by Kerberos; a `LoginPort`.
 
     Args:
         config: the options ``sasl_kerberos_...``.
@@ -141,15 +141,15 @@ class GssapiLogin:
             config.sasl_kerberos_keytab,
         )
 
-    async def begin(self, host: str) -> Mechanism:
-        """See Login."""
+    async def begin(self, host: str) -> MechanismPort:
+        """See LoginPort."""
         return Gssapi(self._kerberos.context(host))
 
     async def aclose(self) -> None:
-        """See Login: nothing runs."""
+        """See LoginPort: nothing runs."""
 
 
-def login_for(config: ClientConfig) -> Login:
+def login_for(config: ClientConfig) -> LoginPort:
     """Make what the connections of a client with SASL log in with.
 
     Raises:

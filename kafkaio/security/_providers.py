@@ -26,7 +26,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -66,6 +66,27 @@ Assertion = str | os.PathLike[str] | Callable[[], Awaitable[str]]
 
 
 @public("kafkaio.security")
+class TokenEndpointOptions(TypedDict, total=False):
+    """The keyword arguments that every provider with a token endpoint takes.
+
+    Attributes:
+        scope: the scopes to ask for, with spaces between them.
+        extensions: the SASL extensions of the tokens (RFC 7628).
+        ca_file: certificates to trust, in PEM; None, the default, for those of the
+            system.
+        timeout: the seconds for one token, with all attempts; 10 by default.
+        allow_http: whether ``http`` to another machine is allowed. Everybody on the way
+            can read the secret and the token.
+    """
+
+    scope: str
+    extensions: Mapping[str, str] | None
+    ca_file: str | os.PathLike[str] | None
+    timeout: float
+    allow_http: bool
+
+
+@public("kafkaio.security")
 class ClientCredentials:
     """Gets tokens by the client's id and secret (RFC 6749, 4.4; KIP-768).
 
@@ -77,40 +98,24 @@ class ClientCredentials:
         token_url: the token endpoint. ``https``, or ``http`` to this machine.
         client_id: the client's id.
         client_secret: the client's secret.
-        scope: the scopes to ask for, with spaces between them.
-        extensions: the SASL extensions of the tokens (RFC 7628).
-        ca_file: certificates to trust, in PEM; None for those of the system.
-        timeout: the seconds for one token, with all attempts.
-        allow_http: whether ``http`` to another machine is allowed. Everybody on the way
-            can read the secret and the token.
+        endpoint: ``scope``, ``extensions``, ``ca_file``, ``timeout`` and
+            ``allow_http``; see `TokenEndpointOptions`.
 
     Raises:
         ConfigurationError: an argument cannot be used, or the extra ``oauth`` is not
             installed.
     """
 
-    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+    def __init__(
         self,
         token_url: str,
         client_id: str,
         client_secret: str,
-        *,
-        scope: str = "",
-        extensions: Mapping[str, str] | None = None,
-        ca_file: str | os.PathLike[str] | None = None,
-        timeout: float = 10.0,
-        allow_http: bool = False,
+        **endpoint: Unpack[TokenEndpointOptions],
     ) -> None:
         if not client_id or not client_secret:
             raise ConfigurationError("client_id and client_secret may not be empty")
-        self._endpoint = _Endpoint(
-            token_url,
-            scope=scope,
-            extensions=extensions,
-            ca_file=ca_file,
-            timeout=timeout,
-            allow_http=allow_http,
-        )
+        self._endpoint = _Endpoint(token_url, **endpoint)
         self._client_id = client_id
         self._client_secret = client_secret
 
@@ -138,33 +143,22 @@ class JwtBearer:
     """Exchanges a signed JWT for tokens (RFC 7523, 2.1; KIP-1139).
 
     Args:
-        token_url: as in `ClientCredentials`, as are the arguments not named here.
+        token_url: as in `ClientCredentials`, as is ``endpoint``.
         assertion: a file with the JWT, which is read for each token, or an async
             callable that returns one.
+        endpoint: keyword arguments.
 
     Raises:
         ConfigurationError: as in `ClientCredentials`.
     """
 
-    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+    def __init__(
         self,
         token_url: str,
         assertion: Assertion,
-        *,
-        scope: str = "",
-        extensions: Mapping[str, str] | None = None,
-        ca_file: str | os.PathLike[str] | None = None,
-        timeout: float = 10.0,
-        allow_http: bool = False,
+        **endpoint: Unpack[TokenEndpointOptions],
     ) -> None:
-        self._endpoint = _Endpoint(
-            token_url,
-            scope=scope,
-            extensions=extensions,
-            ca_file=ca_file,
-            timeout=timeout,
-            allow_http=allow_http,
-        )
+        self._endpoint = _Endpoint(token_url, **endpoint)
         self._assertion = assertion
 
     def __repr__(self) -> str:
@@ -188,36 +182,25 @@ class ClientAssertion:
     """Gets tokens by the client's id and a signed JWT (RFC 7523, 2.2; KIP-1258).
 
     Args:
-        token_url: as in `ClientCredentials`, as are the arguments not named here.
+        token_url: as in `ClientCredentials`, as is ``endpoint``.
         client_id: the client's id.
         assertion: as in `JwtBearer`.
+        endpoint: keyword arguments.
 
     Raises:
         ConfigurationError: as in `ClientCredentials`.
     """
 
-    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+    def __init__(
         self,
         token_url: str,
         client_id: str,
         assertion: Assertion,
-        *,
-        scope: str = "",
-        extensions: Mapping[str, str] | None = None,
-        ca_file: str | os.PathLike[str] | None = None,
-        timeout: float = 10.0,
-        allow_http: bool = False,
+        **endpoint: Unpack[TokenEndpointOptions],
     ) -> None:
         if not client_id:
             raise ConfigurationError("client_id may not be empty")
-        self._endpoint = _Endpoint(
-            token_url,
-            scope=scope,
-            extensions=extensions,
-            ca_file=ca_file,
-            timeout=timeout,
-            allow_http=allow_http,
-        )
+        self._endpoint = _Endpoint(token_url, **endpoint)
         self._client_id = client_id
         self._assertion = assertion
 
@@ -565,7 +548,10 @@ def provider_for(request: TokenRequest) -> TokenProvider:
         return UnsecuredToken(request.principal, seconds=request.lifetime)
     if request.msk is not None:
         return _msk_for(request.msk)
-    more: _More = {"scope": request.scope, "extensions": dict(request.extensions)}
+    more: TokenEndpointOptions = {
+        "scope": request.scope,
+        "extensions": dict(request.extensions),
+    }
     if request.kind == "client credentials":
         secret = request.client_secret
         return ClientCredentials(request.url, request.client_id, secret, **more)
@@ -598,11 +584,6 @@ def _msk_for(facts: MskFacts) -> MskToken:
         sts_region=facts.sts_region or None,
         logs_identity=facts.logs_identity,
     )
-
-
-class _More(TypedDict):
-    scope: str
-    extensions: Mapping[str, str]
 
 
 def _assertion_for(facts: AssertionFacts) -> Assertion:
@@ -651,7 +632,7 @@ class _Form:
         )
 
 
-class _Answer:
+class _TokenAnswer:
     """A status and a body; without a status, why there is none."""
 
     __slots__ = ("body", "may_retry", "problem", "status")
@@ -684,11 +665,11 @@ class _Endpoint:
         self,
         url: str,
         *,
-        scope: str,
-        extensions: Mapping[str, str] | None,
-        ca_file: str | os.PathLike[str] | None,
-        timeout: float,
-        allow_http: bool,
+        scope: str = "",
+        extensions: Mapping[str, str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        timeout: float = 10.0,
+        allow_http: bool = False,
     ) -> None:
         self._url = url
         self._scope = {"scope": scope.strip()} if scope.strip() else {}
@@ -716,7 +697,7 @@ class _Endpoint:
             AuthenticationError: there is none within the time limit.
         """
         limit = asyncio.timeout(self._timeout)
-        last = _Answer(problem="it does not answer")
+        last = _TokenAnswer(problem="it does not answer")
         sent: _Form | None = None
         began, attempt = wall_ms() / 1000, 0
         try:
@@ -744,7 +725,7 @@ class _Endpoint:
             raise no_token(f"{self.url}: {reason}", reason)
         return self._token(last, began)
 
-    async def _post(self, form: _Form) -> _Answer:
+    async def _post(self, form: _Form) -> _TokenAnswer:
         """Send the form once; every failure is an answer, too."""
         httpx = _httpx()
         try:
@@ -770,9 +751,9 @@ class _Endpoint:
         except httpx.TransportError as error:
             text = f"{type(error).__name__}: {error}"
             is_final = "CERTIFICATE_VERIFY_FAILED" in text
-            return _Answer(problem=text, may_retry=not is_final)
+            return _TokenAnswer(problem=text, may_retry=not is_final)
         except ConfigurationError as error:
-            return _Answer(problem=str(error))
+            return _TokenAnswer(problem=str(error))
 
     def _context(self) -> ssl.SSLContext:
         # For each token: the file is replaced when certificates end.
@@ -783,7 +764,7 @@ class _Endpoint:
             what = shown_path("ca_file", self._ca_file or "")
             raise ConfigurationError(f"{what}: {reason}") from None
 
-    def _token(self, answer: _Answer, began: float) -> Token:
+    def _token(self, answer: _TokenAnswer, began: float) -> Token:
         given = _object(answer.body)
         value = None if given is None else given.get("access_token")
         problem = ""
@@ -818,16 +799,16 @@ class _Endpoint:
         )
 
 
-async def _read(response: httpx.Response) -> _Answer:
+async def _read(response: httpx.Response) -> _TokenAnswer:
     """Read an answer, or refuse one that does not end."""
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > _MAX_BYTES:
-            return _Answer(problem=f"the answer has more than {_MAX_BYTES} bytes")
+            return _TokenAnswer(problem=f"the answer has more than {_MAX_BYTES} bytes")
     status = response.status_code
     is_busy = status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR
-    return _Answer(status, bytes(body), may_retry=is_busy)
+    return _TokenAnswer(status, bytes(body), may_retry=is_busy)
 
 
 def _httpx() -> ModuleType:
@@ -863,7 +844,7 @@ def _check_url(url: str, *, allow_http: bool) -> bool:
     return parts.scheme == "https"
 
 
-def _reason(answer: _Answer, form: _Form | None) -> str:
+def _reason(answer: _TokenAnswer, form: _Form | None) -> str:
     """Why an answer is no success; empty for one that is."""
     if answer.problem or answer.status == 200:
         text = answer.problem

@@ -68,7 +68,7 @@ Bound: TypeAlias = Literal["earliest", "latest"] | AtOffsets | AtTime | AtTimes
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class ReadTopics:
     """What is read: one of the three is set.
 
     Attributes:
@@ -86,7 +86,7 @@ class Topics:
 # Readers of values. Each takes the option's name, for messages, and the text.
 
 
-def read_names(name: str, text: str) -> Topics:
+def read_names(name: str, text: str) -> ReadTopics:
     """Read topics, separated by commas.
 
     Raises:
@@ -95,10 +95,10 @@ def read_names(name: str, text: str) -> Topics:
     topics = tuple(dict.fromkeys(t.strip() for t in text.split(",") if t.strip()))
     if not topics:
         raise ConfigurationError(f"{name} names no topic")
-    return Topics(names=topics)
+    return ReadTopics(names=topics)
 
 
-def read_pattern(name: str, text: str) -> Topics:
+def read_pattern(name: str, text: str) -> ReadTopics:
     """Read a regular expression for the names of topics.
 
     Raises:
@@ -109,10 +109,10 @@ def read_pattern(name: str, text: str) -> Topics:
     except re.error as error:
         what = f"is not a valid regular expression of Python: {error}"
         raise wrong_value(name, text, what) from None
-    return Topics(pattern=text)
+    return ReadTopics(pattern=text)
 
 
-def read_partitions(name: str, text: str) -> Topics:
+def read_partitions(name: str, text: str) -> ReadTopics:
     """Read partitions: JSON of lists by topic.
 
     Raises:
@@ -128,7 +128,7 @@ def read_partitions(name: str, text: str) -> Topics:
         found += [TopicPartition(topic, n) for n in numbers]
     if not found:
         raise ConfigurationError(f"{name} names no partition")
-    return Topics(partitions=tuple(sorted(set(found))))
+    return ReadTopics(partitions=tuple(sorted(set(found))))
 
 
 def read_offsets(name: str, text: str) -> Bound:

@@ -33,7 +33,7 @@ Reader: TypeAlias = Callable[[str, str], object]
 _log = logging.getLogger("kafkaio.spark")
 
 
-class _Place(NamedTuple):
+class _SparkFacts(NamedTuple):
     """What Spark adds to the declaration of an option.
 
     Attributes:
@@ -78,7 +78,7 @@ class SparkOption(NamedTuple):
             ConfigurationError: the text is empty or impossible; the error names the
                 option.
         """
-        place: _Place = self.field.metadata["place"]
+        place: _SparkFacts = self.field.metadata["place"]
         if place.read is None or not text.strip():
             return read_text(self.field, self.name, text)
         return place.read(self.name, text.strip())
@@ -109,7 +109,7 @@ def spark_option(  # noqa: PLR0913 - one for each fact
         bounds: the least and the greatest value.
         choices: the values that the option can have.
     """
-    place = _Place(name, only, is_ignored_else, shown, read)
+    place = _SparkFacts(name, only, is_ignored_else, shown, read)
     return option(default, doc, bounds=bounds, choices=choices, more={"place": place})
 
 
@@ -126,7 +126,7 @@ def declared_by(
     stream: Use = "stream read" if use == "read" else "stream write"
     found = []
     for declared in fields(config):
-        place: _Place | None = declared.metadata.get("place")
+        place: _SparkFacts | None = declared.metadata.get("place")
         if place is None:
             continue
         here = {"batch": (batch,), "stream": (stream,)}.get(place.only, (batch, stream))

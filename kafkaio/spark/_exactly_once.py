@@ -67,13 +67,13 @@ from kafkaio.spark._marker_names import (
 from kafkaio.spark._marker_state import (
     AppState,
     Decision,
-    Marker,
     Outcome,
+    RowsMarker,
     RowSum,
     decide,
     may_commit,
 )
-from kafkaio.spark._marker_stores import MarkerStore
+from kafkaio.spark._marker_stores import MarkerStorePort
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,13 +150,13 @@ class TaskAttempt:
         config: ProducerConfig,
         on_mismatch: Literal["fail", "warn"] = "fail",
         run: str = "",
-        markers: MarkerStore | None = None,
+        markers: MarkerStorePort | None = None,
         producers: KeptProducers | None = None,
     ) -> None:
         self.client = client
         self.name = name
         self.run_id = run
-        self.markers: MarkerStore = markers or GroupMarkers(client, marker_topic)
+        self.markers: MarkerStorePort = markers or GroupMarkers(client, marker_topic)
         self._producers = KeptProducers(0) if producers is None else producers
         self._is_begun = False
         self._config = config
@@ -296,7 +296,7 @@ class TaskAttempt:
         held = await detach(tx)
         return _result(result.found, Outcome.HELD, held=held)
 
-    async def _repeated(self, marker: Marker, found: RowSum) -> TaskResult:
+    async def _repeated(self, marker: RowsMarker, found: RowSum) -> TaskResult:
         """Compare the rows with those that this run has committed."""
         if marker.rows is None or not marker.rows.is_same(found):
             await self._mismatch(marker, found)
@@ -306,7 +306,7 @@ class TaskAttempt:
         return _result(found, Outcome.REPEATED)
 
     async def _verified(
-        self, producer: Producer, marker: Marker, found: RowSum
+        self, producer: Producer, marker: RowsMarker, found: RowSum
     ) -> TaskResult:
         """Compare the rows with those that another run has committed."""
         if marker.rows is None or not marker.rows.is_same(found):
@@ -320,7 +320,7 @@ class TaskAttempt:
         _log.info("%s was committed by an earlier run: skipped", self.name)
         return _result(found, Outcome.VERIFIED)
 
-    async def _mismatch(self, marker: Marker, found: RowSum) -> None:
+    async def _mismatch(self, marker: RowsMarker, found: RowSum) -> None:
         """Raise, or warn; a run without a driver keeps further tasks from writing.
 
         Raises:

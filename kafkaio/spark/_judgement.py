@@ -36,15 +36,15 @@ from kafkaio.spark._marker_state import (
     Begun,
     Judgement,
     Outcome,
-    Report,
     RowSum,
+    TaskReport,
     Verdict,
     judge,
     ours_lost,
     to_commit,
     to_fence,
 )
-from kafkaio.spark._marker_stores import MarkerStore
+from kafkaio.spark._marker_stores import MarkerStorePort
 
 _log = logging.getLogger("kafkaio.spark")
 
@@ -99,6 +99,24 @@ class VersionName:
         return transactional_id(self.prefix, self.app, task)
 
 
+async def fence(client: Client, ids: Sequence[str], timeout: float) -> None:
+    """Abort the open transactions of transactional ids, and fence their producers.
+
+    Args:
+        client: a started client.
+        ids: the transactional ids.
+        timeout: seconds for all of it.
+
+    Raises:
+        KafkaError: not all of them are known to be aborted.
+    """
+    from kafkaio.admin import Admin  # most runs end without it
+
+    with one_of_many():
+        async with Admin(client) as admin:
+            await admin.fence_producers(ids, timeout=timeout)
+
+
 class VersionWrite:
     """The end of a run, in its driver.
 
@@ -114,7 +132,7 @@ class VersionWrite:
         self,
         client: Client,
         name: VersionName,
-        markers: MarkerStore,
+        markers: MarkerStorePort,
         *,
         is_strict: bool = True,
     ) -> None:
@@ -124,7 +142,7 @@ class VersionWrite:
         self._is_strict = is_strict
 
     async def commit(
-        self, reports: Sequence[Report], held: Mapping[int, DetachedTransaction]
+        self, reports: Sequence[TaskReport], held: Mapping[int, DetachedTransaction]
     ) -> None:
         """Decide on what the tasks have left open; note that the version is in.
 
@@ -172,16 +190,11 @@ class VersionWrite:
         await self._fence(sorted(held))
 
     async def _fence(self, tasks: Sequence[int]) -> None:
-        if not tasks:
-            return
-        from kafkaio.admin import Admin
+        if tasks:
+            ids = [self._name.id_of(task) for task in tasks]
+            await fence(self._client, ids, _FENCE_TIMEOUT)
 
-        ids = [self._name.id_of(task) for task in tasks]
-        with one_of_many():
-            async with Admin(self._client) as admin:
-                await admin.fence_producers(ids, timeout=_FENCE_TIMEOUT)
-
-    async def _decided(self, reports: Mapping[int, Report]) -> AppState:
+    async def _decided(self, reports: Mapping[int, TaskReport]) -> AppState:
         """Fence what other runs have open; return the markers after that."""
         state = await self._look(reports)
         others = to_fence(state, self._name.version, self._name.run)
@@ -199,7 +212,7 @@ class VersionWrite:
             )
         return state
 
-    async def _look(self, reports: Mapping[int, Report]) -> AppState:
+    async def _look(self, reports: Mapping[int, TaskReport]) -> AppState:
         name = self._name
         state = await self._markers.look(name.scope, name.version)
         for task, report in reports.items():
@@ -214,7 +227,7 @@ class VersionWrite:
     async def _commit(
         self,
         state: AppState,
-        reports: Mapping[int, Report],
+        reports: Mapping[int, TaskReport],
         held: Mapping[int, DetachedTransaction],
     ) -> None:
         """Commit what the tasks hold: nothing of it, if a part of it is gone."""

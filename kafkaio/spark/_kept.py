@@ -34,7 +34,7 @@ from kafkaio._producer.current import is_current
 _MOST: Final = 32
 
 
-class _Kept(NamedTuple):
+class _KeptProducer(NamedTuple):
     """A producer that is kept, its client, and which version it wrote last."""
 
     client: Client
@@ -55,7 +55,7 @@ class KeptProducers:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _KeptProducer] = {}
 
     @property
     def count(self) -> int:
@@ -132,7 +132,7 @@ class KeptProducers:
             await producer.close(timeout=0)
             return
         former = self._kept.pop(name, None)
-        self._kept[name] = _Kept(client, producer, version)
+        self._kept[name] = _KeptProducer(client, producer, version)
         if former is not None and former.producer is not producer:
             await former.producer.close(timeout=0)
         while len(self._kept) > self._most:

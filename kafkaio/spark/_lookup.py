@@ -1,9 +1,9 @@
 """What planning asks the cluster: partitions, offsets, and commits for lag tools.
 
-`Lookup` is synchronous, as Spark's calls are. One call of it is one coroutine on the
-event loop of this process (`kafkaio.spark._runtime`), on the client that is kept there.
-Each attempt ends after ``kafka.default.api.timeout.ms``, or if that is not set after
-``kafka.request.timeout.ms``, whatever the brokers do: connecting and all requests
+`PlanLookup` is synchronous, as Spark's calls are. One call of it is one coroutine on
+the event loop of this process (`kafkaio.spark._runtime`), on the client that is kept
+there. Each attempt ends after ``kafka.default.api.timeout.ms``, or if that is not set
+after ``kafka.request.timeout.ms``, whatever the brokers do: connecting and all requests
 together. ``fetchOffset.numRetries`` more follow an attempt that failed in a way that
 may pass.
 
@@ -49,12 +49,12 @@ _UNKNOWN_TOPIC = 3
 _ANY_NAME = re.compile(".*")
 #: How often offsets that went back are looked up again.
 _LOOKS = 3
-#: Seconds for which the ends that `Lookup.latest` found are good for a plan. Between
-#: the two, Spark writes the offsets into its checkpoint.
+#: Seconds for which the ends that `PlanLookup.latest` found are good for a plan.
+#: Between the two, Spark writes the offsets into its checkpoint.
 _FRESH: Final = 5.0
 
 
-class Lookup:
+class PlanLookup:
     """Asks the cluster about the topics of one read.
 
     Args:
@@ -71,7 +71,7 @@ class Lookup:
         self._options = options
         self.topic_ids: dict[str, UUID] = {}
         # What `latest` has found, and when, by a monotonic clock.
-        self._found = Ends({}, {}, {})
+        self._found = PartitionEnds({}, {}, {})
         self._found_at = -_FRESH
 
     def start_and_end(self) -> tuple[_Offsets, _Offsets]:
@@ -136,10 +136,12 @@ class Lookup:
 
         return self._ask("looking up the latest offsets", ask)
 
-    async def _latest(self, asker: _Asker, known: Collection[TopicPartition]) -> Ends:
+    async def _latest(
+        self, asker: _Asker, known: Collection[TopicPartition]
+    ) -> PartitionEnds:
         """Return the ends of all partitions that there are now."""
         ends = await asker.found_ends(known, lambda: self._partitions(asker))
-        return Ends(*ends, dict(self.topic_ids))
+        return PartitionEnds(*ends, dict(self.topic_ids))
 
     def ends(
         self, partitions: Collection[TopicPartition], topic_ids: Mapping[str, UUID]
@@ -250,7 +252,7 @@ class Lookup:
         return offsets
 
 
-class Ends(NamedTuple):
+class PartitionEnds(NamedTuple):
     """Where logs begin and end.
 
     Attributes:
@@ -269,7 +271,7 @@ async def ends_of(
     partitions: Collection[TopicPartition],
     topic_ids: Mapping[str, UUID],
     options: ReadOptions,
-) -> Ends:
+) -> PartitionEnds:
     """Return the earliest and the latest offsets of partitions.
 
     Those that do not exist are left out. Topics that have another id than they should
@@ -348,7 +350,7 @@ class _Asker:
         partitions: Collection[TopicPartition],
         topic_ids: Mapping[str, UUID],
         pause: float,
-    ) -> Ends:
+    ) -> PartitionEnds:
         """Return the earliest and the latest offsets of those that exist."""
         now: dict[str, UUID] = {}
 
@@ -363,7 +365,7 @@ class _Asker:
                 break
             await asyncio.sleep(pause)
             ends = await self.found_ends(partitions, find)
-        return Ends(*ends, now)
+        return PartitionEnds(*ends, now)
 
     async def found_ends(
         self,

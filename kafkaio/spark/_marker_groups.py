@@ -27,7 +27,7 @@ from kafkaio._producer import Transaction
 from kafkaio.admin import Admin
 from kafkaio.spark._errors import one_of_many
 from kafkaio.spark._marker_names import TaskName
-from kafkaio.spark._marker_state import AppState, Begun, Marker, RowSum
+from kafkaio.spark._marker_state import AppState, Begun, RowsMarker, RowSum
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 #: An offset that no log reaches.
@@ -222,7 +222,7 @@ def _claims(scope: str) -> str:
 
 def _add_claim(state: AppState, claim: _Claim, version: int) -> None:
     if claim.rows is not None:
-        state.done = Marker(claim.version, claim.run, claim.rows)
+        state.done = RowsMarker(claim.version, claim.run, claim.rows)
     elif claim.version == version:
         state.is_begun_elsewhere = claim.has_others
         state.is_refused = claim.is_refused
@@ -232,7 +232,7 @@ def _rows(rows: RowSum) -> dict[str, object]:
     return {"rows": rows.rows, "digest": f"{rows.digest:016x}", "way": rows.way}
 
 
-def marker_in(committed: OffsetAndMetadata | None) -> Marker | None:
+def marker_in(committed: OffsetAndMetadata | None) -> RowsMarker | None:
     """Return the marker in a committed offset; None if there is none.
 
     One that does not say its version is of somebody else: it counts as the marker of
@@ -245,8 +245,8 @@ def marker_in(committed: OffsetAndMetadata | None) -> Marker | None:
     if not isinstance(version, int):
         if committed.offset >= BEYOND:
             return None
-        return Marker(committed.offset - 1, "", _rows_in(found))
-    return Marker(version, str(found.get("run", "")), _rows_in(found))
+        return RowsMarker(committed.offset - 1, "", _rows_in(found))
+    return RowsMarker(version, str(found.get("run", "")), _rows_in(found))
 
 
 def _claim_in(committed: OffsetAndMetadata | None) -> _Claim | None:

@@ -54,7 +54,7 @@ from kafkaio.spark._marker_records import (
     rows_record,
     verified_record,
 )
-from kafkaio.spark._marker_state import AppState, Marker, RowSum
+from kafkaio.spark._marker_state import AppState, RowsMarker, RowSum
 from kafkaio.types import TopicPartition
 
 _log = logging.getLogger("kafkaio.spark")
@@ -427,10 +427,10 @@ class TopicMarkers:
 
     async def _begin_and_ask(
         self, tx: Transaction, name: TaskName, run: str
-    ) -> tuple[AppState, Marker | None]:
+    ) -> tuple[AppState, RowsMarker | None]:
         # At once, since the two do not depend on each other: both come after the epoch
         # of the task's producer.
-        markers: list[Marker | None] = []
+        markers: list[RowsMarker | None] = []
         states: list[AppState] = []
         failures: list[KafkaError] = []
 
@@ -451,7 +451,7 @@ class TopicMarkers:
             raise failures[0]
         return states[0], markers[0]
 
-    async def _marker_of_group(self, name: TaskName) -> Marker | None:
+    async def _marker_of_group(self, name: TaskName) -> RowsMarker | None:
         assert self._groups_at is not None
         at = TopicPartition(self._groups_at, 0)
         try:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio.spark._marker_state import AppState, Begun, Marker, RowSum
+from kafkaio.spark._marker_state import AppState, Begun, RowsMarker, RowSum
 
 _TASK: Final = "task"
 _VERIFIED: Final = "verified"
@@ -73,7 +73,7 @@ def _value(version: int, run: str, rows: RowSum) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _MarkerEntry:
     """A marker as it was read."""
 
     scope: str
@@ -110,7 +110,7 @@ class MarkerReader:
         self.strangers: int = 0
         self._scopes: dict[str, AppState] = {}
         # What producers have written in transactions that have not ended.
-        self._open: dict[int, list[_Entry | _Removal]] = {}
+        self._open: dict[int, list[_MarkerEntry | _Removal]] = {}
         # Where the last transactions of each task have begun.
         self._begun: dict[tuple[str, int], deque[int]] = {}
 
@@ -138,7 +138,7 @@ class MarkerReader:
             self._apply(entry)
         else:
             self._open.setdefault(producer_id, []).append(entry)
-            if isinstance(entry, _Entry) and entry.kind == _TASK:
+            if isinstance(entry, _MarkerEntry) and entry.kind == _TASK:
                 last = self._begun.setdefault(
                     (entry.scope, entry.task), deque(maxlen=8)
                 )
@@ -173,10 +173,10 @@ class MarkerReader:
         """
         return offset in self._begun.get((scope, task), ())
 
-    def _open_of(self, scope: str, task: int) -> Iterator[_Entry]:
+    def _open_of(self, scope: str, task: int) -> Iterator[_MarkerEntry]:
         for entries in self._open.values():
             for entry in entries:
-                if not isinstance(entry, _Entry) or entry.kind != _TASK:
+                if not isinstance(entry, _MarkerEntry) or entry.kind != _TASK:
                     continue
                 if (entry.scope, entry.task) == (scope, task):
                     yield entry
@@ -194,7 +194,7 @@ class MarkerReader:
         for producer_id, entries in self._open.items():
             for entry in entries:
                 if (
-                    isinstance(entry, _Entry)
+                    isinstance(entry, _MarkerEntry)
                     and entry.scope == scope
                     and entry.kind == _TASK
                 ):
@@ -217,14 +217,14 @@ class MarkerReader:
         found += [key_of(scope, _VERIFIED, task) for task in sorted(known.verified)]
         return found if known.done is None else [*found, key_of(scope, _DONE)]
 
-    def _apply(self, entry: _Entry | _Removal) -> None:
+    def _apply(self, entry: _MarkerEntry | _Removal) -> None:
         state = self._scopes.setdefault(entry.scope, AppState.empty())
         if isinstance(entry, _Removal):
             self._remove(state, entry)
         elif entry.kind == _VERIFIED:
             state.verified[entry.task] = entry.version, entry.run
         elif entry.rows is not None:
-            marker = Marker(entry.version, entry.run, entry.rows, entry.timestamp)
+            marker = RowsMarker(entry.version, entry.run, entry.rows, entry.timestamp)
             if entry.kind == _TASK:
                 state.tasks[entry.task] = marker
             # A late request of a driver that is gone does not take a version back.
@@ -244,7 +244,7 @@ class MarkerReader:
 
 def _parsed(
     key: bytes | None, value: bytes | None, timestamp: int, offset: int
-) -> _Entry | _Removal | None:
+) -> _MarkerEntry | _Removal | None:
     """Read a record; None if it is no marker."""
     try:
         scope, kind, task = json.loads(key or b"")
@@ -261,7 +261,7 @@ def _parsed(
         return None
     if kind == _DONE and rows is None:
         return None
-    return _Entry(scope, kind, task, version, run, rows, timestamp, offset)
+    return _MarkerEntry(scope, kind, task, version, run, rows, timestamp, offset)
 
 
 def _rows_in(found: dict[str, object]) -> RowSum | None:

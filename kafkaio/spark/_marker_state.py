@@ -73,7 +73,7 @@ class RowSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class RowsMarker:
     """That rows are in: those of a task, or those of a whole version.
 
     Attributes:
@@ -121,8 +121,8 @@ class AppState:
             than those that it has committed.
     """
 
-    done: Marker | None
-    tasks: dict[int, Marker]
+    done: RowsMarker | None
+    tasks: dict[int, RowsMarker]
     verified: dict[int, tuple[int, str]]
     open: dict[int, Begun]
     is_begun_elsewhere: bool = False
@@ -133,7 +133,7 @@ class AppState:
         """Return the state of an application that has no markers."""
         return cls(done=None, tasks={}, verified={}, open={})
 
-    def of_others(self, version: int, run: str) -> dict[int, Marker]:
+    def of_others(self, version: int, run: str) -> dict[int, RowsMarker]:
         """The tasks of a version that other runs have committed."""
         return {
             task: marker
@@ -258,7 +258,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TaskReport:
     """What a task tells the driver.
 
     Attributes:
@@ -291,7 +291,7 @@ def to_fence(state: AppState, version: int, run: str) -> list[int]:
 
 
 def to_commit(
-    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+    state: AppState, version: int, run: str, reports: Mapping[int, TaskReport]
 ) -> list[int]:
     """The tasks whose transactions the driver has to commit.
 
@@ -308,7 +308,7 @@ def to_commit(
 
 
 def ours_lost(
-    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+    state: AppState, version: int, run: str, reports: Mapping[int, TaskReport]
 ) -> list[int]:
     """The tasks whose transactions are to be committed, and are not open any more."""
     return [
@@ -320,7 +320,7 @@ def ours_lost(
     ]
 
 
-def _has_rows(marker: Marker) -> bool:
+def _has_rows(marker: RowsMarker) -> bool:
     return marker.rows is None or marker.rows.rows > 0
 
 
@@ -351,7 +351,7 @@ class Judgement:
 
 
 def judge(
-    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+    state: AppState, version: int, run: str, reports: Mapping[int, TaskReport]
 ) -> Judgement:
     """Judge a repetition, when all its tasks have reported.
 
@@ -375,7 +375,7 @@ def judge(
 
 
 def _completes(
-    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+    state: AppState, version: int, run: str, reports: Mapping[int, TaskReport]
 ) -> bool:
     """Whether a run has the rows of others in the same tasks, and no other ones."""
     if any(report.outcome is Outcome.DIFFERS for report in reports.values()):

@@ -15,7 +15,7 @@ from kafkaio.spark._marker_state import AppState, RowSum
 _log = logging.getLogger("kafkaio.spark")
 
 
-class MarkerStore(Protocol):
+class MarkerStorePort(Protocol):
     """Keeps the markers of applications.
 
     All methods raise a KafkaError if the cluster refuses, or does not answer within
@@ -62,7 +62,7 @@ async def store_of(
     topic: str | None,
     groups_at: str | None,
     output: str | None = None,
-) -> MarkerStore:
+) -> MarkerStorePort:
     """Return the store of a write, ready for use.
 
     Args:

@@ -279,7 +279,7 @@ class TriggerDelay:
 # Ranges and what was lost.
 
 
-class Ranges(NamedTuple):
+class PlannedRanges(NamedTuple):
     """What a micro-batch reads.
 
     Attributes:
@@ -291,7 +291,9 @@ class Ranges(NamedTuple):
     losses: list[str]
 
 
-def ranges_between(start: Offsets, end: Offsets, earliest_of_new: Offsets) -> Ranges:
+def ranges_between(
+    start: Offsets, end: Offsets, earliest_of_new: Offsets
+) -> PlannedRanges:
     """Return the ranges between two offsets.
 
     New partitions are read from their earliest offset. Partitions that are gone are
@@ -322,7 +324,7 @@ def ranges_between(start: Offsets, end: Offsets, earliest_of_new: Offsets) -> Ra
                 "topic was deleted and made again, or its log lost records"
             )
         ranges.append(OffsetRange(tp, first, end[tp]))
-    return Ranges(ranges, losses)
+    return PlannedRanges(ranges, losses)
 
 
 def outside(

@@ -32,7 +32,7 @@ from kafkaio.spark._bounds import (
     AtTime,
     AtTimes,
     Bound,
-    Topics,
+    ReadTopics,
     check_bounds,
     read_names,
     read_offsets,
@@ -114,19 +114,19 @@ class ReadOptions:
 
     is_stream: bool
     kafka: KafkaProperties
-    subscribe: Topics | None = spark_option(
+    subscribe: ReadTopics | None = spark_option(
         None,
         "Topics, separated by commas. One of `subscribe`, `subscribePattern` and "
         "`assign` is needed.",
         read=read_names,
     )
-    subscribe_pattern: Topics | None = spark_option(
+    subscribe_pattern: ReadTopics | None = spark_option(
         None,
         "A regular expression (Python's) that is found in the name of a topic; "
         "`^orders$` for the whole name. Internal topics are left out.",
         read=read_pattern,
     )
-    assign: Topics | None = spark_option(
+    assign: ReadTopics | None = spark_option(
         None,
         'Single partitions: `{"orders":[0,1],"payments":[2]}`.',
         read=read_partitions,
@@ -309,7 +309,7 @@ class ReadOptions:
             check_bounds(self.starting, self.ending)
 
     @property
-    def topics(self) -> Topics:
+    def topics(self) -> ReadTopics:
         """What is read."""
         found = self.subscribe or self.subscribe_pattern or self.assign
         assert found is not None  # checked when this was made

@@ -34,7 +34,7 @@ from kafkaio.spark._errors import (
     plainly_each,
     warn_lost,
 )
-from kafkaio.spark._lookup import Lookup, ends_of
+from kafkaio.spark._lookup import PlanLookup, ends_of
 from kafkaio.spark._offsets import (
     another_topic,
     inside,
@@ -45,7 +45,7 @@ from kafkaio.spark._offsets import (
 )
 from kafkaio.spark._options import ReadOptions
 from kafkaio.spark._planning import Task, plan
-from kafkaio.spark._schema import Column, arrow_schemas
+from kafkaio.spark._schema import ReadColumn, arrow_schemas
 from kafkaio.spark._shipping import shipped
 from kafkaio.types import OffsetRange
 
@@ -88,7 +88,7 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
         columns: of the read.
     """
 
-    def __init__(self, options: ReadOptions, columns: Sequence[Column]) -> None:
+    def __init__(self, options: ReadOptions, columns: Sequence[ReadColumn]) -> None:
         self._options = options
         self._columns = tuple(columns)
 
@@ -101,7 +101,7 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
         Raises:
             DataSourceError: the cluster cannot be asked, or records were deleted.
         """
-        options, lookup = self._options, Lookup(self._options)
+        options, lookup = self._options, PlanLookup(self._options)
         start, end = lookup.start_and_end()
         before = dict(lookup.topic_ids)
         ranges, losses = ranges_between(start, end, {})
@@ -153,7 +153,7 @@ def report(options: ReadOptions, losses: list[str]) -> None:
 
 
 def read_task(
-    options: ReadOptions, columns: Sequence[Column], partition: TaskPartition
+    options: ReadOptions, columns: Sequence[ReadColumn], partition: TaskPartition
 ) -> Iterator[pa.RecordBatch]:
     """Read the ranges of a task, many with one request.
 

@@ -23,7 +23,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Coroutine, Hashable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from kafkaio._client import Client
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kafkaio.spark._kept import KeptProducers
 
 T = TypeVar("T")
+KeptT = TypeVar("KeptT", bound="Client | Producer")
 
 #: How many clients, and how many producers, are kept. A query has one configuration
 #: of each; there are more where queries share a worker.
@@ -42,24 +43,6 @@ _CLOSING: Final = 2.0
 _FREEZE_VARIABLE: Final = "KAFKAIO_SPARK_FREEZE"
 
 
-class _Statistics(Protocol):
-    @property
-    def state(self) -> str: ...
-
-
-class _Kept(Protocol):
-    """A client or a producer, as far as it is kept."""
-
-    async def start(self) -> None: ...
-
-    async def close(self, timeout: float | None = None) -> None: ...
-
-    def statistics(self) -> _Statistics: ...
-
-
-KeptT = TypeVar("KeptT", bound=_Kept)
-
-
 class _Shelf:
     """Objects of one kind that are kept for the next task, by their configurations.
 
@@ -67,7 +50,7 @@ class _Shelf:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, _Kept] = {}
+        self._kept: dict[Hashable, Client | Producer] = {}
 
     async def take(self, config: Hashable, make: Callable[[], KeptT]) -> KeptT:
         """Return what is kept for a configuration; make and start it if need be."""

@@ -4,7 +4,7 @@ The default is that of Spark's own connector, with its types and nulls. A schema
 user's (``.schema("value string, offset bigint")``) chooses columns, in any order; what
 it leaves out is not decoded. Spark prunes no columns of Python data sources by itself.
 
-`projection` turns Spark's schema into `Column` values, which need neither Spark nor
+`projection` turns Spark's schema into `ReadColumn` values, which need neither Spark nor
 pyarrow and travel to the executors. `arrow_schemas` turns them into the schema to ask
 `kafkaio.arrow.read_ranges` for and the one that Spark wants; both have the same types
 column by column, so nothing is converted.
@@ -38,7 +38,7 @@ _BY_FOLDED = {name.lower(): name for name in _TYPES}
 _NULLABLE = frozenset({"key", "value", "headers"})
 
 
-class Column(NamedTuple):
+class ReadColumn(NamedTuple):
     """A column of a read.
 
     Attributes:
@@ -64,7 +64,7 @@ def default_schema(*, includes_headers: bool) -> str:
     return f"{ddl}, headers {_HEADERS}" if includes_headers else ddl
 
 
-def projection(schema: StructType) -> tuple[Column, ...]:
+def projection(schema: StructType) -> tuple[ReadColumn, ...]:
     """Return the columns of a schema, checked.
 
     Raises:
@@ -79,7 +79,7 @@ def projection(schema: StructType) -> tuple[Column, ...]:
     return found
 
 
-def _column(field: StructField) -> Column:
+def _column(field: StructField) -> ReadColumn:
     source = _BY_FOLDED.get(field.name.lower())
     if source is None:
         # Loaded for mistakes alone.
@@ -103,7 +103,7 @@ def _column(field: StructField) -> Column:
         raise ConfigurationError(
             f"column {field.name!r} cannot be NOT NULL: records can lack it"
         )
-    return Column(field.name, source, form, field.nullable)
+    return ReadColumn(field.name, source, form, field.nullable)
 
 
 def _possible() -> str:
@@ -111,7 +111,7 @@ def _possible() -> str:
     return f"a schema can have any of these columns: {', '.join(columns)}"
 
 
-def arrow_schemas(columns: Sequence[Column]) -> tuple[pa.Schema, pa.Schema]:
+def arrow_schemas(columns: Sequence[ReadColumn]) -> tuple[pa.Schema, pa.Schema]:
     """Return the schema to read with, and the one that Spark wants."""
     import pyarrow as pa
 

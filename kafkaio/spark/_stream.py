@@ -32,9 +32,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from kafkaio.spark._errors import DataSourceError, lost, plainly, plainly_each, warn
-from kafkaio.spark._lookup import Lookup
+from kafkaio.spark._lookup import PlanLookup
 from kafkaio.spark._offsets import (
-    Ranges,
+    PlannedRanges,
     TriggerDelay,
     another_topic,
     from_json,
@@ -48,7 +48,7 @@ from kafkaio.spark._offsets import (
 )
 from kafkaio.spark._options import ReadOptions
 from kafkaio.spark._reader import TaskPartition, partitions_of, read_task, report
-from kafkaio.spark._schema import Column
+from kafkaio.spark._schema import ReadColumn
 from kafkaio.spark._shipping import shipped
 from kafkaio.types import TopicPartition
 
@@ -69,10 +69,10 @@ class KafkaStreamReader(
         columns: of the read.
     """
 
-    def __init__(self, options: ReadOptions, columns: Sequence[Column]) -> None:
+    def __init__(self, options: ReadOptions, columns: Sequence[ReadColumn]) -> None:
         self._options = options
         self._columns = tuple(columns)
-        self._lookup = Lookup(options)
+        self._lookup = PlanLookup(options)
         self._is_available_now = False
         self._initial: _Json | None = None
         # The latest offsets that were looked up; with Trigger.AvailableNow the first
@@ -173,7 +173,7 @@ class KafkaStreamReader(
         topics = {tp.topic for tp in moved}
         gone = [topic for topic in remade(expected, now) if topic in topics]
         losses += [another_topic(topic, expected, now) for topic in gone]
-        found: Ranges = ranges_between(
+        found: PlannedRanges = ranges_between(
             without(begin, gone), without(until, gone), earliest
         )
         missing = outside(found.ranges, earliest, latest)

@@ -37,7 +37,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.spark import _runtime as runtime
 from kafkaio.spark._errors import explained, plainly
-from kafkaio.spark._marker_state import Outcome, Report
+from kafkaio.spark._marker_state import Outcome, TaskReport
 from kafkaio.spark._options import WriteOptions
 from kafkaio.spark._rows import RowColumns, pulled, write_rows
 from kafkaio.spark._shipping import shipped
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kafkaio._producer.detached import DetachedTransaction
     from kafkaio.spark._exactly_once import TaskName, TaskResult
     from kafkaio.spark._judgement import VersionWrite
-    from kafkaio.spark._marker_stores import MarkerStore
+    from kafkaio.spark._marker_stores import MarkerStorePort
 
 _log = logging.getLogger("kafkaio.spark")
 
@@ -81,14 +81,14 @@ class TaskDone(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not fol
     is_skipped: bool = False
     version: int = -1
     run: str = ""
-    report: Report | None = None
+    report: TaskReport | None = None
     held: DetachedTransaction | None = None
 
     @classmethod
     def of(cls, name: TaskName, run: str, result: TaskResult) -> TaskDone:
         """Make the message of a task that wrote exactly once."""
         held = result.held
-        report = Report(
+        report = TaskReport(
             name.task,
             result.outcome,
             result.found,
@@ -244,7 +244,7 @@ class _Sink:
             runtime.run(self._settle(done, reports))
 
     async def _settle(
-        self, done: Sequence[TaskDone], reports: Sequence[Report]
+        self, done: Sequence[TaskDone], reports: Sequence[TaskReport]
     ) -> None:
         client = await runtime.client(self.options.client_config())
         held = {
@@ -270,7 +270,7 @@ class _Sink:
             is_strict=self.options.fails_on_mismatch,
         )
 
-    async def _markers(self, client: Client) -> MarkerStore:
+    async def _markers(self, client: Client) -> MarkerStorePort:
         from kafkaio.spark._marker_stores import store_of
 
         options = self.options
@@ -300,8 +300,8 @@ class _Sink:
 
         ids = [transactional_id(prefix, app, task) for task in unknown]
         try:
-            runtime.run(self._fence(ids))
-        except (KafkaError, ExceptionGroup) as error:
+            runtime.run(self._end_open(ids))
+        except KafkaError as error:
             # The query has failed for another reason, which this must not hide.
             _log.warning("transactions of %s were not ended: %s", ", ".join(ids), error)
 
@@ -357,15 +357,14 @@ class _Sink:
         result = await attempt.run(chosen, put)
         return TaskDone.of(name, self.run, result)
 
-    async def _fence(self, ids: Sequence[str]) -> None:
+    async def _end_open(self, ids: Sequence[str]) -> None:
+        from kafkaio.spark._judgement import fence
+
         began = time.monotonic()
         most_ms = round(_ABORT_TIMEOUT * 1000)
         client = await runtime.client(self.options.client_config(most_ms=most_ms))
-        from kafkaio.admin import Admin
-
-        async with Admin(client) as admin:
-            left = max(0.001, began + _ABORT_TIMEOUT - time.monotonic())
-            await admin.fence_producers(ids, timeout=left)
+        left = max(0.001, began + _ABORT_TIMEOUT - time.monotonic())
+        await fence(client, ids, left)
 
 
 def _query_id(checkpoint: str | None) -> str | None:

@@ -10,7 +10,25 @@ from kafkaio._public import lazy
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "kafkaio.testing._broker.cluster": ("Topic",),
+        "kafkaio.testing._broker.control": ("Control",),
+        "kafkaio.testing._broker.node": ("LoggedRequest",),
+        "kafkaio.testing._security.acls": (
+            "Acl",
+            "AclFilter",
+            "AclStore",
+            "Operation",
+            "PatternType",
+            "Permission",
+            "ResourceType",
+        ),
+        "kafkaio.testing._security.credentials": ("Credentials",),
+        "kafkaio.testing._security.security": ("Security",),
+        "kafkaio.testing._security.session": ("Authentications",),
         "kafkaio.testing._broker.faults": (
+            "Fault",
+            "Faults",
+            "Rule",
             "close_at",
             "corrupt_bytes",
             "delay",

@@ -1,6 +1,15 @@
 """The names of the package for type checkers; see ``__init__.py``."""
 
+from kafkaio.testing._broker.cluster import (
+    Topic as Topic,
+)
+from kafkaio.testing._broker.control import (
+    Control as Control,
+)
 from kafkaio.testing._broker.faults import (
+    Fault as Fault,
+    Faults as Faults,
+    Rule as Rule,
     close_at as close_at,
     corrupt_bytes as corrupt_bytes,
     delay as delay,
@@ -25,14 +34,35 @@ from kafkaio.testing._broker.faults import (
 from kafkaio.testing._broker.group_config import (
     GroupConfig as GroupConfig,
 )
+from kafkaio.testing._broker.node import (
+    LoggedRequest as LoggedRequest,
+)
 from kafkaio.testing._embedded import (
     Broker as Broker,
+)
+from kafkaio.testing._security.acls import (
+    Acl as Acl,
+    AclFilter as AclFilter,
+    AclStore as AclStore,
+    Operation as Operation,
+    PatternType as PatternType,
+    Permission as Permission,
+    ResourceType as ResourceType,
 )
 from kafkaio.testing._security.config import (
     SecurityConfig as SecurityConfig,
 )
+from kafkaio.testing._security.credentials import (
+    Credentials as Credentials,
+)
 from kafkaio.testing._security.oauthbearer import (
     TokenClaims as TokenClaims,
+)
+from kafkaio.testing._security.security import (
+    Security as Security,
+)
+from kafkaio.testing._security.session import (
+    Authentications as Authentications,
 )
 
 __all__: list[str]

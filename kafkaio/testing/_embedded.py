@@ -19,19 +19,28 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafkaio._net.memory import MemoryNetwork
-from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio._public import public
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.testing._broker.clock import Clock
-from kafkaio.testing._broker.cluster import AT_ONCE, TRANSACTIONS_TOPIC, Cluster, Topic
-from kafkaio.testing._broker.configs import BROKER, Configs
-from kafkaio.testing._broker.control import Control, GroupControl, TransactionControl
+from kafkaio.testing._broker.cluster import (
+    AT_ONCE,
+    TRANSACTIONS_TOPIC,
+    EmbeddedCluster,
+    Topic,
+)
+from kafkaio.testing._broker.configs import BROKER, BrokerConfigs
+from kafkaio.testing._broker.control import (
+    Control,
+    GroupControlPort,
+    TransactionControlPort,
+)
 from kafkaio.testing._broker.faults import Faults
 from kafkaio.testing._broker.group_config import GroupConfig
-from kafkaio.testing._broker.listener import Listener, MemoryListener, TcpListener
-from kafkaio.testing._broker.node import Endpoint, LoggedRequest, Node
+from kafkaio.testing._broker.listener import ListenerPort, MemoryListener, TcpListener
+from kafkaio.testing._broker.node import BrokerNode, ListenerEndpoint, LoggedRequest
 from kafkaio.testing._broker.properties import (
     EVERYWHERE,
     LARGEST_PORT,
@@ -41,15 +50,15 @@ from kafkaio.testing._broker.properties import (
     listener,
 )
 from kafkaio.testing._broker.store import DiskStore, MemoryStore
-from kafkaio.testing._broker.telemetry import Telemetry
+from kafkaio.testing._broker.telemetry import PushedTelemetry
 from kafkaio.testing._handlers import apis_of
 from kafkaio.testing._security.config import SecurityConfig
 from kafkaio.testing._security.files import Certificates, TlsFiles
 from kafkaio.testing._security.security import Security
 
 if TYPE_CHECKING:
-    from kafkaio.testing._groups.coordinator import GroupCoordinator
-    from kafkaio.testing._transactions.coordinator import TransactionCoordinator
+    from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator
+    from kafkaio.testing._transactions.coordinator import EmbeddedTransactionCoordinator
 
 _PLAINTEXT: Final = "PLAINTEXT"
 _MTLS: Final = "MTLS"
@@ -190,7 +199,7 @@ class Broker:
             "num.partitions": str(default_partitions),
             "default.replication.factor": str(replication_factor or min(nodes, 3)),
         }
-        configs = Configs(changed_config(static) | given)
+        configs = BrokerConfigs(changed_config(static) | given)
         if as_version in _WITH_ELIGIBLE_REPLICAS:
             # As Kafka does when it formats a cluster with eligible leader replicas.
             isr = {_MIN_ISR: configs.in_force(_MIN_ISR) or "1"}
@@ -204,7 +213,7 @@ class Broker:
         self._store = MemoryStore() if data_dir is None else DiskStore(Path(data_dir))
         self._is_open = False
         first_node_id = int(given.get("node.id", given.get("broker.id", first_node_id)))
-        self._cluster = Cluster(
+        self._cluster = EmbeddedCluster(
             [first_node_id + index for index in range(nodes)],
             clock or Clock(),
             metadata_delay,
@@ -219,9 +228,11 @@ class Broker:
         self._set_security(users, reauth_ms, security, given, acls=acls)
         self._cluster.group_config = groups
         self._set_features(features or {})
-        self.telemetry: Telemetry = Telemetry(configs, self._cluster.clock.now)
+        self.telemetry: PushedTelemetry = PushedTelemetry(
+            configs, self._cluster.clock.now
+        )
         self._has_telemetry = telemetry
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, BrokerNode] = {}
         self.control: Control = Control(
             self._cluster, self.nodes, self._group_control, self._transaction_control
         )
@@ -229,7 +240,7 @@ class Broker:
             racks = [*racks, *[given["broker.rack"]] * nodes]
         self._add_nodes(list(self._new_nodes(given, Address(host, port))), racks)
 
-    def _add_nodes(self, nodes: Sequence[Node], racks: Sequence[str]) -> None:
+    def _add_nodes(self, nodes: Sequence[BrokerNode], racks: Sequence[str]) -> None:
         apis = apis_of(self.release)
         if not self._has_telemetry:
             apis.pop(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, None)
@@ -276,7 +287,7 @@ class Broker:
             self._cluster.set_feature(name, level)
         self._cluster.features_epoch = 1
 
-    def _apply_static(self, configs: Configs) -> None:
+    def _apply_static(self, configs: BrokerConfigs) -> None:
         """Apply the configs that cannot change while the brokers run."""
         self.auto_create_topics: bool = (
             configs.in_force("auto.create.topics.enable") == "true"
@@ -285,7 +296,9 @@ class Broker:
         factor = configs.in_force("default.replication.factor")
         self.default_replication_factor: int = int(factor or 1)
 
-    def _new_nodes(self, config: Mapping[str, str], address: Address) -> Iterator[Node]:
+    def _new_nodes(
+        self, config: Mapping[str, str], address: Address
+    ) -> Iterator[BrokerNode]:
         """Create the nodes; each port is one above that of the node before."""
         bound = listener(config, "listeners") or address
         advertised = listener(config, "advertised.listeners")
@@ -305,12 +318,12 @@ class Broker:
                 # The ports of the second listener follow those of the first.
                 offset = index + number * len(self._cluster.node_ids)
                 at = self._listener(name, bound, offset)
-                one = Endpoint(name, protocol, host, at, bound.host or _ALL)
+                one = ListenerEndpoint(name, protocol, host, at, bound.host or _ALL)
                 one.follows_client = told in EVERYWHERE
                 endpoints.append(one)
             if advertised is not None and advertised.port:
                 endpoints[0].advertised_port = advertised.port + index
-            yield Node(node_id, endpoints, self._cluster, self)
+            yield BrokerNode(node_id, endpoints, self._cluster, self)
 
     def _listener_names(self) -> Iterator[tuple[str, str]]:
         """The listeners of each node, with their security protocols."""
@@ -323,28 +336,28 @@ class Broker:
             if self._has_sasl:
                 yield "SASL_SSL", "SASL_SSL"
 
-    def _coordinator(self) -> GroupCoordinator:
+    def _coordinator(self) -> EmbeddedGroupCoordinator:
         # Imported on first use, as the handlers are, so that a broker starts fast.
         from kafkaio.testing._groups.coordinator import coordinator_of
 
         return coordinator_of(self._cluster)
 
-    def _group_control(self) -> GroupControl:
-        from kafkaio.testing._groups.control import CoordinatorControl
+    def _group_control(self) -> GroupControlPort:
+        from kafkaio.testing._groups.control import GroupCoordinatorControl
 
-        return CoordinatorControl(self._coordinator())
+        return GroupCoordinatorControl(self._coordinator())
 
-    def _transactions(self) -> TransactionCoordinator:
+    def _transactions(self) -> EmbeddedTransactionCoordinator:
         from kafkaio.testing._transactions.coordinator import coordinator_of
 
         return coordinator_of(self._cluster)
 
-    def _transaction_control(self) -> TransactionControl:
-        from kafkaio.testing._transactions.control import CoordinatorControl
+    def _transaction_control(self) -> TransactionControlPort:
+        from kafkaio.testing._transactions.control import TransactionCoordinatorControl
 
-        return CoordinatorControl(self._transactions())
+        return TransactionCoordinatorControl(self._transactions())
 
-    def _listener(self, name: str, bound: Address, offset: int) -> Listener:
+    def _listener(self, name: str, bound: Address, offset: int) -> ListenerPort:
         host = bound.host or _ALL
         if self._network is not None:
             port = (bound.port or _FIRST_MEMORY_PORT) + offset
@@ -521,8 +534,8 @@ class Broker:
         self._cluster.create_topic(name, partitions, factor, configs, AT_ONCE, topic_id)
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """Connect in memory, for ``Client.from_config(config, dial=broker.dial)``.
 
         Args:

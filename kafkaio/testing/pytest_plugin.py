@@ -370,21 +370,38 @@ def kafka_version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def real_kafka(kafka_version: str, request: pytest.FixtureRequest) -> Iterator[Kafka]:
-    """One real broker, shared by the session. A test must not stop its node."""
+def real_kafka_source() -> Callable[[int, str], Kafka]:
+    """Makes the real clusters of the session, of a number of brokers and a version.
+
+    It is `kafkaio.testing.kafka.real_kafka`; a fixture of this name in a
+    ``conftest.py`` can give them options of their own.
+    """
     from kafkaio.testing.kafka import real_kafka as choose
 
-    with choose(1, kafka_version) as kafka, _deleting_topics(kafka, request.config):
+    return choose
+
+
+@pytest.fixture(scope="session")
+def real_kafka(
+    real_kafka_source: Callable[[int, str], Kafka],
+    kafka_version: str,
+    request: pytest.FixtureRequest,
+) -> Iterator[Kafka]:
+    """One real broker, shared by the session. A test must not stop its node."""
+    with (
+        real_kafka_source(1, kafka_version) as kafka,
+        _deleting_topics(kafka, request.config),
+    ):
         yield kafka
 
 
 def _shared_cluster(
-    kafka_version: str, request: pytest.FixtureRequest
+    real_kafka_source: Callable[[int, str], Kafka],
+    kafka_version: str,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Kafka]:
-    from kafkaio.testing.kafka import real_kafka as choose
-
     with (
-        choose(_CLUSTER_BROKERS, kafka_version) as kafka,
+        real_kafka_source(_CLUSTER_BROKERS, kafka_version) as kafka,
         _deleting_topics(kafka, request.config),
     ):
         yield kafka

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
-from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.protocol._error_codes import ErrorCode
@@ -280,8 +280,8 @@ class FakeCluster:
         return ",".join(f"{host}:{port}" for host, port in self.bootstrap_servers)
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """The cluster's Dial."""
         return await self.network.dial(host, port, sink, options)
 
@@ -436,7 +436,7 @@ class FakeCluster:
     # ---- inside ----------------------------------------------------------------------
 
     def _listen(self, node: FakeNode) -> None:
-        def accept(transport: MemoryTransport) -> FrameSink:
+        def accept(transport: MemoryTransport) -> FrameSinkPort:
             self.connections_accepted += 1
             conversation = _Conversation(
                 self, node, transport, self.connections_accepted

@@ -23,7 +23,7 @@ from kafkaio._machines.membership.subscription import (
     encode_subscription,
 )
 from kafkaio._machines.sasl.gssapi import Gssapi
-from kafkaio._machines.sasl.mechanism import Mechanism
+from kafkaio._machines.sasl.mechanism import MechanismPort
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import SaltedPasswords, Scram
@@ -200,7 +200,7 @@ class _Context:
 
 def sasl(data: bytes) -> None:
     """Answer each mechanism with the parts of the input."""
-    mechanisms: list[Mechanism] = [
+    mechanisms: list[MechanismPort] = [
         Plain("user", "secret"),
         OAuthBearer(Token(value="abc", expires=1e12)),
         Gssapi(_Context()),
@@ -221,7 +221,7 @@ def sasl(data: bytes) -> None:
         assert "secret" not in reason, "an error shows the password"
 
 
-def _refusal(mechanism: Mechanism, challenges: deque[bytes]) -> str:
+def _refusal(mechanism: MechanismPort, challenges: deque[bytes]) -> str:
     outcome = mechanism.begin()
     try:
         while challenges and outcome is not None:

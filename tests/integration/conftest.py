@@ -17,12 +17,12 @@ import pytest
 import pytest_asyncio
 
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._releases import DEFAULT_VERSION
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from tests.integration.committed import set_level
 from tests.integration.differential import brokers
 from tests.integration.every_change import ON_THE_NEWEST, ON_THE_OLDEST
+from tests.support.kafka import Kafka
 
 
 @pytest.hookimpl(tryfirst=True)

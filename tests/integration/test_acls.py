@@ -8,10 +8,10 @@ import pytest
 
 from kafkaio.testing import Broker
 from kafkaio.testing._security.config import SecurityConfig
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._properties import PRINCIPAL_RULES
 from tests.integration.differential import rights
 from tests.integration.differential.pair import Guarded, Side, paired
+from tests.support.kafka import Kafka
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),

@@ -47,8 +47,8 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.testing.kafka import Kafka
 from tests.support.java import Toolbox
+from tests.support.kafka import Kafka
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),

@@ -55,11 +55,11 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._releases import find_release
 from kafkaio.types import TopicPartition
 from tests.integration.groups import share_heartbeat
 from tests.support.java import Toolbox
+from tests.support.kafka import Kafka
 from tests.support.raw_transactions import OLD, Cluster, RawProducer
 from tests.support.retries import Retries
 

@@ -21,7 +21,7 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.testing.kafka import Kafka
+from tests.support.kafka import Kafka
 from tests.support.raw_transactions import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]

@@ -18,7 +18,6 @@ from kafkaio import (
     Producer,
     UnsupportedVersion,
 )
-from kafkaio.testing.kafka import Kafka
 from tests.support.acls import (
     DESCRIBE,
     GROUP,
@@ -29,6 +28,7 @@ from tests.support.acls import (
     allow,
     forbid,
 )
+from tests.support.kafka import Kafka
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),

@@ -21,6 +21,7 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import Broker
 from tests.support.cli import Result, run_at_terminal, run_beside, terminal
+from tests.support.kafka import run_tool
 
 pytestmark = [
     pytest.mark.slow,
@@ -363,17 +364,18 @@ async def test_the_tool_of_kafka_reads_a_plan(
     file = tmp_path / "moves.json"
     file.write_text((await run_beside(*words)).check().out)
     tool = ("--bootstrap-server", servers[1], "--reassignment-json-file", str(file))
-    started = await real_kafka_cluster.run_tool(REASSIGN, *tool, "--execute")
+    started = await run_tool(real_kafka_cluster, REASSIGN, *tool, "--execute")
     assert "Successfully started" in started.stdout
     words = ("reassign", "verify", str(file), "--wait", "--clear-throttle", "--json")
     assert (await run_beside(*words, *servers)).check().document["done"] is True
-    verified = await real_kafka_cluster.run_tool(REASSIGN, *tool, "--verify")
+    verified = await run_tool(real_kafka_cluster, REASSIGN, *tool, "--verify")
     assert f"Reassignment of partition {topic}-0 is completed" in verified.stdout
     # And the other way round: what the tool proposes is executed here.
     topics = tmp_path / "topics.json"
     topics.write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
     nodes = ",".join(map(str, real_kafka_cluster.node_ids[:2]))
-    generated = await real_kafka_cluster.run_tool(
+    generated = await run_tool(
+        real_kafka_cluster,
         *(REASSIGN, "--bootstrap-server", servers[1], "--generate"),
         *("--topics-to-move-json-file", str(topics), "--broker-list", nodes),
     )

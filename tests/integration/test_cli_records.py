@@ -19,6 +19,7 @@ from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.support.cli import Result, environment, run_beside, terminal, validate
+from tests.support.kafka import run_tool
 from tests.support.patience import HANGS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -365,7 +366,8 @@ async def test_it_prints_what_kafkas_console_consumer_prints(
                 headers=[("h", b"%d" % number)],
                 timestamp=1000 + number,
             )
-    tool = await real_kafka.run_tool(
+    tool = await run_tool(
+        real_kafka,
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", kafkaio_.servers, "--topic", name),
         *("--from-beginning", "--max-messages", "4"),

@@ -27,10 +27,10 @@ from kafkaio.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 from tests.integration.groups import java_member, member, numbers, reading, until
+from tests.support.kafka import Kafka
 from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(120)

@@ -10,7 +10,7 @@ import pytest
 from kafkaio import NewRecord, Producer
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka._releases import find_release
-from tests.support.java import Output, Toolbox
+from tests.support.java import Toolbox, ToolOutput
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
@@ -33,7 +33,7 @@ async def broker() -> AsyncIterator[Broker]:
         yield broker
 
 
-async def run(broker: Broker, tool: str, *args: str, stdin: str = "") -> Output:
+async def run(broker: Broker, tool: str, *args: str, stdin: str = "") -> ToolOutput:
     """Run a tool that must end well."""
     servers = ("--bootstrap-server", broker.bootstrap_servers)
     output = await TOOLS.run(tool, *servers, *args, stdin=stdin)
@@ -49,7 +49,7 @@ async def fill(broker: Broker, count: int) -> None:
             await producer.send_many("t", [record])
 
 
-def table(output: Output) -> list[dict[str, str]]:
+def table(output: ToolOutput) -> list[dict[str, str]]:
     """The rows of what a tool prints, by the names of the columns."""
     lines = [line.split() for line in output.lines if line.strip()]
     start = next(i for i, line in enumerate(lines) if line[0] == "GROUP")

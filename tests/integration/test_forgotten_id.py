@@ -18,8 +18,8 @@ from kafkaio import (
     TransactionAborted,
     exactly_once,
 )
-from kafkaio.testing.kafka import Kafka
 from tests.integration.groups import until
+from tests.support.kafka import Kafka
 
 pytestmark = [
     pytest.mark.timeout(120),

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from kafkaio.testing.kafka._kdc import Kdc
 
 from kafkaio import AuthenticationError, Client, Consumer, Producer
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._guard import Guard
 from kafkaio.testing.kafka._nodes import free_ports
 from kafkaio.testing.kafka._releases import KafkaNotStarted
 from tests.integration.groups import until
 from tests.integration.test_sasl import SESSION_MS, Sessions, Work, check
+from tests.support.kafka import Kafka
+from tests.support.kafka.kdc import Kdc
 from tests.support.listener_counts import ListenerCounts
 from tests.support.patience import HANGS
 
@@ -229,9 +229,7 @@ async def test_a_port_that_another_process_has_taken(
     kdc = Kdc(tmp_path / "kdc", lambda node, command: node.spawn(command, guard))
     with socket.create_server(("127.0.0.1", 0)) as other:
         ports = iter([[other.getsockname()[1]], *([port] for port in free_ports(2))])
-        monkeypatch.setattr(
-            "kafkaio.testing.kafka._kdc.free_ports", lambda _: next(ports)
-        )
+        monkeypatch.setattr("tests.support.kafka.kdc.free_ports", lambda _: next(ports))
         try:
             kdc.start()
             assert kdc.node.pid is not None

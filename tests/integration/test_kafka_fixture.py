@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from kafkaio.admin import Admin, GroupState, NewTopic
-from kafkaio.testing.kafka import Kafka, KafkaNotStarted, real_kafka as choose
-from kafkaio.testing.kafka._cluster import Cluster
-from kafkaio.testing.kafka._nodes import Node
+from kafkaio.testing.kafka import KafkaNotStarted, real_kafka as choose
+from kafkaio.testing.kafka._cluster import JvmCluster
+from kafkaio.testing.kafka._nodes import JvmNode
 from kafkaio.testing.kafka._source import parse_bootstrap
 from kafkaio.testing.kafka._wire import metadata
 from kafkaio.types import TopicPartition
 from tests.support.java import JavaFailed, Toolbox
+from tests.support.kafka import Kafka, run_tool
 
 # It starts every version itself.
 pytestmark = [
@@ -30,8 +31,8 @@ pytestmark = [
 ]
 
 
-def nodes_of(kafka: Kafka) -> list[Node]:
-    assert isinstance(kafka.engine, Cluster)
+def nodes_of(kafka: Kafka) -> list[JvmNode]:
+    assert isinstance(kafka.engine, JvmCluster)
     return list(kafka.engine.nodes.values())
 
 
@@ -105,7 +106,7 @@ async def test_a_cancelled_start_leaves_nothing(delay: float) -> None:
         async with asyncio.timeout(delay), kafka:
             pytest.fail("started")
     engine = kafka.engine
-    assert isinstance(engine, Cluster)
+    assert isinstance(engine, JvmCluster)
     assert all(node.pid is None for node in engine.nodes.values())
     await asyncio.sleep(0.1)  # the abandoned thread must not start anything more
     assert all(node.pid is None for node in engine.nodes.values())
@@ -120,7 +121,6 @@ async def test_a_broker_that_cannot_start_says_why() -> None:
 
 SCRIPT = """
 import signal, sys, time
-from kafkaio.testing.kafka import Kafka
 # A shell that runs us in the background has it ignored, and we would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with Kafka() as kafka:
@@ -175,7 +175,8 @@ async def logs_in(kafka: Kafka, config: str) -> bool:
     """Whether a Java client gets as far as the broker's list of APIs."""
     old = kafka.options.release.zookeeper or kafka.options.release.short == "3.9"
     try:
-        output = await kafka.run_tool(
+        output = await run_tool(
+            kafka,
             VERSIONS if old else NEW_VERSIONS,
             *("--bootstrap-server", kafka.bootstrap("SASL")),
             *("--command-config", config),
@@ -243,7 +244,8 @@ async def test_an_older_release_boots(version: str, tmp_path: Path) -> None:
 
 async def test_feature_levels_are_as_asked_for() -> None:
     async with Kafka(features={"group.version": 0, "transaction.version": 1}) as kafka:
-        output = await kafka.run_tool(
+        output = await run_tool(
+            kafka,
             "org.apache.kafka.tools.FeatureCommand",
             *("--bootstrap-server", kafka.bootstrap_servers, "describe"),
         )

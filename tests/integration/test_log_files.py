@@ -17,9 +17,9 @@ import kafkaio
 from kafkaio._cli import main
 from kafkaio._records.batch import Compression, encode_batch, read_batches
 from kafkaio.testing._log import DiskStorage, Log, LogConfig
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
+from tests.support.kafka import Kafka
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [

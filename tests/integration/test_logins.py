@@ -25,7 +25,6 @@ from kafkaio import (
     Producer,
 )
 from kafkaio.security import ClientCredentials
-from kafkaio.testing.kafka import Kafka
 from kafkaio.types import Token
 from tests.support.foreign_clients import (
     COUNT,
@@ -34,6 +33,7 @@ from tests.support.foreign_clients import (
     round_trip,
     with_java,
 )
+from tests.support.kafka import Kafka, run_tool
 from tests.support.listener_counts import ListenerCounts
 from tests.support.patience import HANGS, NEVER_MS
 
@@ -294,7 +294,9 @@ async def scram(kafka: Kafka, user: str, password: str | None) -> None:
         change = ("--delete-config", name)
         if password is not None:
             change = ("--add-config", f"{name}=[iterations=4096,password={password}]")
-        done = await kafka.run_tool("kafka.admin.ConfigCommand", *args, *named, *change)
+        done = await run_tool(
+            kafka, "kafka.admin.ConfigCommand", *args, *named, *change
+        )
         assert done.returncode == 0, done.stderr
 
 

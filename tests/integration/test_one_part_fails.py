@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kafkaio import BufferFull, Producer
-from kafkaio.testing.kafka import Kafka
 from kafkaio.types import TopicPartition
 from tests.support import patience
+from tests.support.kafka import Kafka
 
 pytestmark = [
     pytest.mark.timeout(180),

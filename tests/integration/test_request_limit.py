@@ -11,7 +11,7 @@ import asyncio
 import pytest
 
 from kafkaio import DeliveryTimeout, Producer
-from kafkaio.testing.kafka import Kafka
+from tests.support.kafka import Kafka
 from tests.support.patience import HANGS
 
 pytestmark = [

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from kafkaio import AuthenticationError, Client, Consumer, Producer
-from kafkaio.testing.kafka import Kafka
+from tests.support.kafka import Kafka
 from tests.support.listener_counts import ListenerCounts
 from tests.support.patience import HANGS, NEVER_MS
 from tests.unit.security.test_token_login import Provider

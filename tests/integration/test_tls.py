@@ -13,7 +13,7 @@ import pytest_asyncio
 import trustme
 
 import kafkaio
-from kafkaio.testing.kafka import Kafka
+from tests.support.kafka import Kafka
 from tests.support.patience import HANGS, NEVER_MS
 
 pytestmark = [

@@ -14,10 +14,10 @@ import pytest
 from kafkaio._client import Client
 from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._releases import find_release
 from kafkaio.types import TopicPartition
 from tests.support.java import Toolbox
+from tests.support.kafka import Kafka
 from tests.support.raw_transactions import (
     NEW,
     PASSING,

@@ -27,9 +27,9 @@ from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kafkaio.protocol.messages.describe_acls import DescribeAclsRequest
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._source import is_embedded
 from kafkaio.types import TopicPartition
+from tests.support.kafka import Kafka
 from tests.support.raw_transactions import (
     NEW,
     OLD,

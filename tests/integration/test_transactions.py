@@ -18,7 +18,9 @@ from kafkaio.errors import Fenced, TransactionAborted
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._transactions.records import read_key, read_value
-from kafkaio.testing._transactions.transaction import Transaction as LoggedTransaction
+from kafkaio.testing._transactions.transaction import (
+    TransactionMetadata as LoggedTransaction,
+)
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from kafkaio.types import TopicPartition

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from kafkaio.testing.kafka._zookeeper import ZooKeeper
 from kazoo import client as kazoo
 
 from kafkaio import (
@@ -23,6 +22,7 @@ from kafkaio.testing.kafka._launcher import Launcher
 from kafkaio.testing.kafka._releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.groups import member, reading, until
+from tests.support.kafka.zookeeper import ZooKeeper
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -87,6 +87,12 @@ def test_every_module_of_the_checkout_is_in_the_wheel(built: Built) -> None:
     assert not wanted - there
 
 
+def test_a_wheel_has_no_servers_of_our_own_tests(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as wheel:
+        names = {PurePosixPath(name).stem.lstrip("_") for name in wheel.namelist()}
+    assert not names & {"kdc", "oidc", "sidecars", "tools", "zookeeper"}
+
+
 def test_the_size_of_an_install(built: Built, tmp_path: Path) -> None:
     with zipfile.ZipFile(built.wheel) as wheel:
         wheel.extractall(tmp_path)

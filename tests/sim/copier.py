@@ -443,7 +443,7 @@ class Copier:
         """End normally, and start another after a while; None for never."""
         if seconds is None:
             self._wanted = False
-            self._go_on.tell()
+            self._go_on.notify_all()
             for process in self._processes:
                 process.leave()
         elif self._process is not None:
@@ -466,7 +466,7 @@ class Copier:
     def end_stall(self) -> None:
         """End a stall of the user's code."""
         self._stall = 0.0
-        self._go_on.tell()
+        self._go_on.notify_all()
 
     def subscribe(self, topics: Collection[str]) -> None:
         """Nothing: its subscription stays."""

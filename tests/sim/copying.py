@@ -15,7 +15,7 @@ from kafkaio._consumer import Consumer
 from kafkaio._net.transport import Dial
 from kafkaio._records.batch import read_batches
 from kafkaio.errors import KafkaError
-from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.partition import EmbeddedPartition
 from kafkaio.types import TopicPartition
 from tests.sim.copier import TIMEOUT, Copier
 from tests.sim.copy_laws import CopyChecker
@@ -82,7 +82,7 @@ class CopyPlay:
         found = self._control.committed(GROUP, (TOPIC, partition))
         return -1 if found is None else found
 
-    def _copy(self, number: int) -> Partition:
+    def _copy(self, number: int) -> EmbeddedPartition:
         return self._broker.topics[COPIES].partitions[number]
 
     def _markers_missing(self) -> bool:

@@ -160,11 +160,11 @@ class Member:
         """
         if seconds is None:
             self._wanted = False
-            self._go_on.tell()
+            self._go_on.notify_all()
         else:
             self._pause = seconds
         self._leaving.set()
-        self._resubscribed.tell()
+        self._resubscribed.notify_all()
         if self._reading is not None:
             self._reading.cancel()
 
@@ -179,7 +179,7 @@ class Member:
         self._environment.say(f"{self.client_id} wants {topics}")
         if topics:
             self._consumes.subscribe(topics)
-            self._resubscribed.tell()
+            self._resubscribed.notify_all()
             self.session.patience = float("inf")
         else:
             self.session.patience = 0.0  # its user keeps nothing
@@ -190,7 +190,7 @@ class Member:
     def end_stall(self) -> None:
         """End a stall of the user's code."""
         self._stall = 0.0
-        self._go_on.tell()
+        self._go_on.notify_all()
 
     def commit_failed(self, what: str, cause: BaseException) -> None:
         """A commit failed; before a revocation or a close, records then come again."""

@@ -21,6 +21,9 @@ from kafkaio._machines.transaction import TransactionMachine
 from kafkaio._machines.transaction_holds import TransactionHolds
 from kafkaio._producer.transaction import Transaction
 from kafkaio._producer.transaction_manager import TransactionManager
+from kafkaio._producer.turns import Turns
+from kafkaio._producer.txn_coordinator import TxnCoordinator
+from kafkaio._producer.txn_offsets import TxnOffsets
 from tests.sim.scenario import exactly_once
 from tests.sim.world import run
 
@@ -84,6 +87,8 @@ def _same(function: Callable[..., object]) -> object:
 
 _machine: Final = partial(Mutant, owner=TransactionMachine)
 _manager: Final = partial(Mutant, owner=TransactionManager)
+_coordinator: Final = partial(Mutant, owner=TxnCoordinator)
+_offsets: Final = partial(Mutant, owner=TxnOffsets)
 _joined: Final = partial(Mutant, owner=JoinedTransaction)
 
 #: The bugs.
@@ -106,15 +111,16 @@ MUTANTS: Final = (
         old="effects = self._identified(identity)",
         new="effects = self._identified(end.identity)",
     ),
-    _manager(
+    _coordinator(
         name="an EndTxn without an answer is repeated as an abort",
-        function="_end",
-        old="self._end_request(request)",
-        new="self._end_request(End(request.identity, request.protocol,"
-        " request.is_commit and not is_sent))",
+        function="_repeat",
+        old="exchange.message,",
+        new="(setattr(exchange.message, 'committed', False)"
+        " if isinstance(request, End) and unanswered.is_pending else None)"
+        " or exchange.message,",
     ),
     _machine(
-        name="a doomed transaction is committed",
+        name="a transaction that can only be aborted is committed",
         function="_end",
         old="is_commit = self.state is TxnState.COMMITTING",
         new="is_commit = True",
@@ -132,9 +138,9 @@ MUTANTS: Final = (
         new="if self._adds:\n        return (_ADMIT_ALL,)",
     ),
     _machine(
-        name="a refused addition does not doom the transaction",
+        name="a refused addition leaves the transaction committable",
         function="not_added",
-        old="return (*started, *self.doom(now, error))",
+        old="return (*started, *self.mark_abort_only(now, error))",
         new="return started",
     ),
     _machine(
@@ -150,38 +156,42 @@ MUTANTS: Final = (
         new="return self._ended(now, end, identity)",
     ),
     _machine(
-        name="a failed record does not doom the transaction",
-        function="doom",
-        old="self._go(TxnEvent.DOOM)",
+        name="a failed record leaves the transaction committable",
+        function="mark_abort_only",
+        old="self._go(TxnEvent.ABORT_ONLY)",
         new="return ()",
     ),
     _manager(
         name="EndTxn is sent before all is acknowledged",
-        function="_look",
+        function="end_if_drained",
         old="and self._accumulator.is_drained",
         new="",
     ),
     _manager(
         name="EndTxn is sent before the offsets are committed",
-        function="_look",
+        function="end_if_drained",
         old="and not run.commits",
         new="",
     ),
-    _manager(
+    _coordinator(
         name="an EndTxn without an answer is taken for its success",
-        function="_send_end",
-        old='self._start(partial(self._end, request, is_sent=True), "EndTxn")',
-        new="self._perform(self._machine.end_answered(now(), None, None, 0))",
+        function="replied",
+        old="if isinstance(answer, Exception):",
+        new="if isinstance(answer, Exception) and isinstance(exchange.request, End):\n"
+        "            effects = self._machine.end_answered(now(), None, None, 0)\n"
+        "            self._owner.perform(effects)\n"
+        "            return\n"
+        "        if isinstance(answer, Exception):",
     ),
-    _manager(
+    _offsets(
         name="offsets are committed without the member",
-        function="_offsets_request",
+        function="_request",
         old="generation_id=place.generation,\n        member_id=place.member_id,",
         new="",
     ),
-    _manager(
+    _offsets(
         name="a refused commit of offsets is ignored",
-        function="_commit_offsets",
+        function="_commit",
         old="if not found:",
         new="if True:",
     ),
@@ -195,11 +205,12 @@ MUTANTS: Final = (
         name="the next transaction begins before the rewind",
         function="_ended",
         old="self._start_rewind(run, consumer)",
-        new="self._start_rewind(run, consumer); self._done(run)",
+        new="self._start_rewind(run, consumer); self._turns.end(run)",
     ),
-    _manager(
+    Mutant(
         name="an outcome is never told",
-        function="_done",
+        owner=Turns,
+        function="end",
         old="run.is_done = True",
         new="run.is_done = run.outcome is not TransactionOutcome.ABORTED",
     ),
@@ -224,7 +235,7 @@ MUTANTS: Final = (
         "        self._member.release(self._pending() & self._holds.partitions)\n"
         "    return TransactionOffsets(commit, self._port) if",
     ),
-    # Not the check in JoinedTransaction.handed_out: the transaction was doomed when the
+    # Not the check in JoinedTransaction.handed_out: the transaction had failed when the
     # loss was noticed, so that a commit is refused there before any request.
     Mutant(
         "a lost partition is not noticed",

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Final
 
 from kafkaio._net.memory import MAX_REQUEST_BYTES, MemoryNetwork, MemoryTransport
-from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
+from kafkaio._net.transport import Dial, DialOptions, FrameSinkPort, TransportPort
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol._message import Buffer
 
@@ -122,7 +122,7 @@ class Wire:
 class _Sink:
     """Receives a client's frames, and reports them first."""
 
-    def __init__(self, sink: FrameSink, told: Callable[[Buffer], None]) -> None:
+    def __init__(self, sink: FrameSinkPort, told: Callable[[Buffer], None]) -> None:
         self._sink = sink
         self._told = told
         self.connection_lost = sink.connection_lost
@@ -191,8 +191,8 @@ class Network(MemoryNetwork):
         """Return how a client connects, so that the network knows it by its name."""
 
         async def dial(
-            host: str, port: int, sink: FrameSink, options: DialOptions
-        ) -> Transport:
+            host: str, port: int, sink: FrameSinkPort, options: DialOptions
+        ) -> TransportPort:
             await asyncio.sleep(self._latency.most)
             if client in self._gone:
                 raise BrokerNotAvailable(f"{client} is gone")
@@ -206,9 +206,9 @@ class Network(MemoryNetwork):
         self,
         client: str,
         address: tuple[str, int],
-        sink: FrameSink,
+        sink: FrameSinkPort,
         options: DialOptions,
-    ) -> Transport:
+    ) -> TransportPort:
         host, port = address
         number = next(self._numbers.setdefault((client, port), count()))
         # A string: its seed is the same in every process.

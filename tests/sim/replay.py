@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kafkaio._records.batch import read_batches
-from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.partition import EmbeddedPartition
 
 __all__ = ["Replay"]
 
@@ -27,7 +27,7 @@ class Replay:
         unexpected: the offsets of records that were written without a transaction.
     """
 
-    def __init__(self, partition: Callable[[], Partition]) -> None:
+    def __init__(self, partition: Callable[[], EmbeddedPartition]) -> None:
         self._partition = partition
         self._next = 0
         # Per batch of records: its values; then their verdict, in a list of one.

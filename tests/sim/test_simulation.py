@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio._machines.accumulator.landing import Landing
+from kafkaio._machines.accumulator.completion import Completion
 from kafkaio._machines.accumulator.queue import ProduceBatch
 from kafkaio._machines.positions import FetchPoint, Positions, PositionStage
 from tests.fakes.planted import a_commit_after_giving_up
@@ -24,10 +24,10 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def a_batch_resent_behind_the_next(patch: pytest.MonkeyPatch) -> None:
     """Two batches of a partition were refused: they change places, and numbers."""
-    right = Landing.refused
+    right = Completion.refused
 
     def refused(
-        self: Landing,
+        self: Completion,
         batch: ProduceBatch,
         cause: Exception,
         retry_at: float,
@@ -53,7 +53,7 @@ def a_batch_resent_behind_the_next(patch: pytest.MonkeyPatch) -> None:
             queue.waiting.remove(moved)
         queue.put_back(pair)
 
-    patch.setattr(Landing, "refused", refused)
+    patch.setattr(Completion, "refused", refused)
 
 
 def a_position_moved_by_a_stale_reply(patch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ class User:
                 await self.work()
         self.checker.finished(self.session, self.in_hand)
         self.in_hand.clear()
-        self.handled.tell()
+        self.handled.notify_all()
 
     @contextmanager
     def at_work(self) -> Generator[None]:

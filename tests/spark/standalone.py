@@ -23,7 +23,7 @@ import psutil
 import pyspark
 
 from kafkaio.testing.kafka._guard import Guard
-from kafkaio.testing.kafka._nodes import Node
+from kafkaio.testing.kafka._nodes import JvmNode
 from tests.spark.sessions import SHORT_LIVED, environment
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Standalone:
         self._end = ExitStack()
         self._directory = Path()
         self.url = ""
-        self.workers: list[Node] = []
+        self.workers: list[JvmNode] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -92,10 +92,10 @@ class Standalone:
         for worker in self.workers:
             _wait(worker, partial(_has_registered, worker))
 
-    def _node(self, number: int, stack: ExitStack) -> Node:
+    def _node(self, number: int, stack: ExitStack) -> JvmNode:
         directory = self._directory / f"node{number}"
         directory.mkdir()
-        node = Node(number, directory, {})
+        node = JvmNode(number, directory, {})
         stack.callback(_end, node)
         return node
 
@@ -124,7 +124,7 @@ class Standalone:
         ]
 
 
-def _end(node: Node) -> None:
+def _end(node: JvmNode) -> None:
     """End a process, with executors and their Pythons: they are in its group."""
     group = node.pid
     node.terminate(_END_SECONDS)
@@ -133,7 +133,7 @@ def _end(node: Node) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
-def _children(node: Node) -> list[psutil.Process]:
+def _children(node: JvmNode) -> list[psutil.Process]:
     return [] if node.pid is None else psutil.Process(node.pid).children()
 
 
@@ -141,7 +141,7 @@ def _is_java(process: psutil.Process) -> bool:
     return "java" in process.name()
 
 
-def _has_registered(worker: Node) -> bool:
+def _has_registered(worker: JvmNode) -> bool:
     return _REGISTERED in worker.log()
 
 
@@ -150,7 +150,7 @@ def _found(pattern: re.Pattern[str], text: str) -> str:
     return found[1] if found else ""
 
 
-def _wait(node: Node, condition: Callable[[], T]) -> T:
+def _wait(node: JvmNode, condition: Callable[[], T]) -> T:
     """Wait until a condition holds; the process may not end before."""
     limit = time.monotonic() + _START_SECONDS
     while not (value := condition()):

@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from pyspark.sql import SparkSession
 
-from kafkaio.testing.kafka import Kafka
 from tests.spark.conftest import PASSWORD_VARIABLE, USER_PASSWORD
 from tests.spark.reading import FAILURES
 from tests.support.acls import READ, TOPIC, WRITE, allow
+from tests.support.kafka import Kafka
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

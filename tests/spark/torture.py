@@ -32,12 +32,12 @@ from random import Random
 import psutil
 
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka import Kafka
 from tests.sim.loop import VirtualClockLoop
 from tests.spark.standalone import Standalone
 from tests.spark.torture_job import Job
 from tests.spark.torture_protocol import Cluster, Plan, Verdict, read, run
 from tests.spark.torture_sink import numbered
+from tests.support.kafka import Kafka
 
 PARTITIONS = 4
 #: Seconds between two kills, and after the begin of an attempt within which it is hit.

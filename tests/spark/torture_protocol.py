@@ -40,7 +40,7 @@ from kafkaio._client import Client
 from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._consumer import Consumer
 from kafkaio._net.dialling import TcpDial
-from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
+from kafkaio._net.transport import Dial, DialOptions, FrameSinkPort, TransportPort
 from kafkaio._producer import Producer, Transaction
 from kafkaio.admin import Admin
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
@@ -54,8 +54,8 @@ from kafkaio.spark._exactly_once import (
 )
 from kafkaio.spark._judgement import VersionName, VersionWrite
 from kafkaio.spark._kept import KeptProducers
-from kafkaio.spark._marker_state import AppState, Report
-from kafkaio.spark._marker_stores import MarkerStore, store_of
+from kafkaio.spark._marker_state import AppState, TaskReport
+from kafkaio.spark._marker_stores import MarkerStorePort, store_of
 from kafkaio.types import TopicPartition
 
 __all__ = [
@@ -182,8 +182,8 @@ class _Process:
         self._frames = 0
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         if self.died.is_set():
             raise BrokerNotAvailable(f"{host}:{port}: the process is dead")
         mortal = _Mortal(self, sink)
@@ -237,9 +237,9 @@ class _Process:
 class _Mortal:
     """A connection of a process; a Transport, and the sink of the real one."""
 
-    inner: Transport
+    inner: TransportPort
 
-    def __init__(self, process: _Process, sink: FrameSink) -> None:
+    def __init__(self, process: _Process, sink: FrameSinkPort) -> None:
         self._process = process
         self._sink = sink
         self._held: list[bytes] | None = None
@@ -427,7 +427,7 @@ class _Scheduler:
         plan, rng = self._plan, self._rng
         held = {number: it.held for number, it in enumerate(results) if it.held}
         reports = [
-            Report(number, it.outcome, it.found, it.expected, _producer_of(it))
+            TaskReport(number, it.outcome, it.found, it.expected, _producer_of(it))
             for number, it in enumerate(results)
         ]
         process = self._process(dies=plan.dies_in_commit, freezes=0.0)
@@ -452,7 +452,7 @@ class _Scheduler:
             await self._abort(sorted(held))
         return False
 
-    async def _markers(self, client: Client) -> MarkerStore:
+    async def _markers(self, client: Client) -> MarkerStorePort:
         if self._plan.store == "groups":
             return await store_of(client, topic=None, groups_at=self._topic)
         topic = f"{self._topic}-markers"

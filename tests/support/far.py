@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
+from kafkaio._net.transport import Dial, DialOptions, FrameSinkPort, TransportPort
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Buffer
 
@@ -54,14 +54,14 @@ class Far:
         self.dialled = 0
 
     async def __call__(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """Connect; that takes a round trip as well."""
         self.dialled += 1
         await asyncio.sleep(self.round_trip)
         end = await self._dial(host, port, _FarSink(sink, self._way()), options)
         far: Any = _FarEnd(end, self._way(), self._note)
-        transport: Transport = far
+        transport: TransportPort = far
         return transport
 
     def trips_since(self, at: float) -> float:
@@ -94,7 +94,7 @@ class _Way:
 
 
 class _FarSink:
-    def __init__(self, sink: FrameSink, way: _Way) -> None:
+    def __init__(self, sink: FrameSinkPort, way: _Way) -> None:
         self._sink = sink
         self._way = way
         self.connection_lost = sink.connection_lost

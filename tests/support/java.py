@@ -19,18 +19,18 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
-from kafkaio.testing.kafka._tools import (
-    Output,
+
+from kafkaio.testing.kafka._jars import cache_directory
+from kafkaio.testing.kafka._java import Java, find_java
+from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
+from tests.support.kafka.tools import (
+    ToolOutput,
     end_program,
     java_command,
     run_program,
     start_program,
     tool_jars,
 )
-
-from kafkaio.testing.kafka._jars import cache_directory
-from kafkaio.testing.kafka._java import Java, find_java
-from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
 from tests.support.patience import HANGS
 
 _LONGEST_LINE: Final = 16 * 1024 * 1024
@@ -191,7 +191,7 @@ class Toolbox:
         *args: str,
         stdin: str = "",
         timeout: float = HANGS,
-    ) -> Output:
+    ) -> ToolOutput:
         """Run a tool to its end, such as ``org.apache.kafka.tools.ConsoleConsumer``.
 
         Raises:
@@ -252,7 +252,7 @@ class JavaProgram:
         *args: str,
         stdin: str = "",
         timeout: float = HANGS,
-    ) -> Output:
+    ) -> ToolOutput:
         """Run the program to its end; the time to compile it is not counted.
 
         Raises:

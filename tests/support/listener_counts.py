@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from kafkaio.testing.kafka import Kafka
+from tests.support.kafka import Kafka
 
 __all__ = ["ListenerCounts"]
 

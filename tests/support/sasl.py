@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from kafkaio._machines.sasl.mechanism import Mechanism, Outcome
+from kafkaio._machines.sasl.mechanism import MechanismPort, Outcome
 from kafkaio.errors import AuthenticationError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
@@ -62,9 +62,9 @@ class Rounds:
 
 @dataclass
 class ScriptedLogin:
-    """Makes a mechanism for each authentication; a `Login`."""
+    """Makes a mechanism for each authentication; a `LoginPort`."""
 
-    make: Callable[[], Mechanism] = Rounds
+    make: Callable[[], MechanismPort] = Rounds
     mechanism: str = "ROUNDS"
     hosts: list[str] = field(default_factory=list)
     #: Seconds until the credentials are there; why there are none.
@@ -72,7 +72,7 @@ class ScriptedLogin:
     failure: Exception | None = None
     is_closed: bool = False
 
-    async def begin(self, host: str) -> Mechanism:
+    async def begin(self, host: str) -> MechanismPort:
         self.hosts.append(host)
         await (anyio.sleep_forever() if self.delay == inf else anyio.sleep(self.delay))
         if self.failure is not None:

@@ -17,9 +17,9 @@ from kafkaio.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
 )
 from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
+from tests.support.kafka import Kafka
 from tests.support.patience import HANGS
 
 SOURCE: Final = Path(__file__).parents[1] / "java" / "telemetry"

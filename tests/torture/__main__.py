@@ -24,9 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka import ClusterOptions, Kafka
+from kafkaio.testing.kafka import ClusterOptions
 from kafkaio.testing.kafka._properties import Value
 from kafkaio.testing.kafka._releases import find_release
+from tests.support.kafka import Kafka
 from tests.torture.chaos import ProxiedCluster
 from tests.torture.director import Director
 from tests.torture.exactly_once import CopyDirector

@@ -20,7 +20,7 @@ from kafkaio.protocol.messages.elect_leaders import (
 )
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._properties import PLAINTEXT
-from kafkaio.testing.kafka._wire import ClusterView, metadata
+from kafkaio.testing.kafka._wire import WireMetadata, metadata
 from tests.torture.journal import DIRECTOR, Journal
 
 Death: TypeAlias = Literal["broker-killed", "broker-stopped", "broker-frozen"]
@@ -118,7 +118,7 @@ class Brokers:
             for partition in partitions
         )
 
-    def _views(self) -> list[ClusterView]:
+    def _views(self) -> list[WireMetadata]:
         addresses = self._kafka.engine.addresses(PLAINTEXT)
         return [metadata(address, self._topics) for address in addresses]
 

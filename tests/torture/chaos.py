@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, assert_never
 
-from kafkaio.testing.kafka._cluster import Cluster
-from kafkaio.testing.kafka._nodes import Node, free_ports
+from kafkaio.testing.kafka._cluster import JvmCluster
+from kafkaio.testing.kafka._nodes import JvmNode, free_ports
 from kafkaio.testing.kafka._options import ClusterOptions
 from kafkaio.testing.kafka._properties import PLAINTEXT, Properties
+from tests.support.kafka import sidecars_of
 
 CHAOS: Final = "CHAOS"
 _READ_BYTES: Final = 65_536
@@ -26,7 +27,7 @@ Weather: TypeAlias = Literal["cut", "stall", "delay", "swallow"]
 _WEATHERS: Final[dict[Weather, int]] = {"cut": 3, "stall": 2, "delay": 3, "swallow": 2}
 
 
-class ProxiedCluster(Cluster):
+class ProxiedCluster(JvmCluster):
     """A cluster with the listener CHAOS.
 
     Attributes:
@@ -34,13 +35,13 @@ class ProxiedCluster(Cluster):
     """
 
     def __init__(self, options: ClusterOptions) -> None:
-        super().__init__(options)
+        super().__init__(options, sidecars_of(options))
         ports = iter(free_ports(2 * options.brokers))
         self.routes: dict[int, tuple[int, int]] = {
             node: (next(ports), next(ports)) for node in range(1, options.brokers + 1)
         }
 
-    def _properties(self, node: Node) -> Properties:
+    def _properties(self, node: JvmNode) -> Properties:
         found = super()._properties(node)
         proxy, listener = self.routes[node.id]
         for key, more in (

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._cluster import JvmCluster
 from tests.support.java import JavaFailed, Toolbox
 from tests.torture.brokers import OFFSETS, STATES, Brokers
 from tests.torture.copied import (
@@ -38,7 +38,7 @@ class Inspection:
     """
 
     def __init__(
-        self, tools: Toolbox, cluster: Cluster, brokers: Brokers, bootstrap: str
+        self, tools: Toolbox, cluster: JvmCluster, brokers: Brokers, bootstrap: str
     ) -> None:
         self._tools = tools
         self._cluster = cluster

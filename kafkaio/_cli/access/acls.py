@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import TEXT, Document, picked, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit, usage
 from kafkaio._cli.text.named import by_name, outcomes
-from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
     from kafkaio._cli.access.acl_arguments import Grant, Resource
@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_COLUMNS: Final = (
-    *("principal", "host", "permission", "operation"),
-    *("resource_type", "resource_name", "pattern_type"),
+_ACLS: Final = Document(
+    acls=rows(
+        principal=TEXT,
+        host=TEXT,
+        permission=TEXT,
+        operation=TEXT,
+        resource_type=TEXT,
+        resource_name=TEXT,
+        pattern_type=TEXT,
+    )
 )
 #: Options, and the kinds of resources that they name.
 _KINDS: Final = {
@@ -70,11 +77,11 @@ _FILTER: Final = _subjects("any|match|literal|prefixed", "any")
 _PRINCIPAL: Final = _repeated("--principal", "USER", "A principal.")
 
 
-@acls.command("list")
+@acls.command("list", prints=_ACLS)
 @_FILTER
 @_PRINCIPAL
 @asynchronous
-async def _list(session: Session, /, **chosen: Any) -> None:
+async def _list(session: CommandSession, /, **chosen: Any) -> None:
     """List entries: all, or those that match the options.
 
     Example: kafkaio acls list --topic orders --pattern match
@@ -87,13 +94,13 @@ async def _list(session: Session, /, **chosen: Any) -> None:
     _show(session, found)
 
 
-@acls.command("create")
+@acls.command("create", prints=_ACLS)
 @_subjects("literal|prefixed", "literal")
 @click.option("--producer", is_flag=True, help="All that a producer needs.")
 @click.option("--consumer", is_flag=True, help="All that a consumer needs.")
 @click.option("--idempotent", is_flag=True, help="With --producer: before Kafka 2.8.")
 @asynchronous
-async def _create(session: Session, /, **chosen: Any) -> None:
+async def _create(session: CommandSession, /, **chosen: Any) -> None:
     """Create an entry for every combination of the options.
 
     Example: kafkaio acls create --allow-principal alice --operation read --topic t
@@ -106,12 +113,12 @@ async def _create(session: Session, /, **chosen: Any) -> None:
     _show(session, session.good(by_name(results, _named)))
 
 
-@acls.command("delete")
+@acls.command("delete", prints=_ACLS)
 @_FILTER
 @_PRINCIPAL
 @YES
 @asynchronous
-async def _delete(session: Session, /, *, yes: bool, **chosen: Any) -> None:
+async def _delete(session: CommandSession, /, *, yes: bool, **chosen: Any) -> None:
     """Delete the entries that match the options, of which there must be one.
 
     Example: kafkaio acls delete --principal alice --topic orders --yes
@@ -133,12 +140,9 @@ async def _delete(session: Session, /, *, yes: bool, **chosen: Any) -> None:
     _show(session, dict.fromkeys(it for them in deleted.values() for it in them))
 
 
-def _show(session: Session, bindings: Iterable[AclBinding]) -> None:
-    rows = [
-        {name: getattr(it, name) for name in _COLUMNS}
-        for it in sorted(bindings, key=_named)
-    ]
-    session.show({"acls": rows}, Table(rows, _COLUMNS))
+def _show(session: CommandSession, bindings: Iterable[AclBinding]) -> None:
+    found = [picked(_ACLS.row, it) for it in sorted(bindings, key=_named)]
+    session.show(_ACLS, acls=found)
 
 
 def _named(it: AclBinding) -> str:

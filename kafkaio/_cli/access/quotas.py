@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import NUMBER, TEXT, Document, rows
 from kafkaio._cli.text.exits import usage
 from kafkaio._cli.text.named import by_name, outcomes
-from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
     from kafkaio.admin import QuotaEntity, QuotaName
@@ -21,7 +21,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _KINDS: Final = ("user", "client_id", "ip")
 _DEFAULT: Final = "<default>"
-_COLUMNS: Final = ("user", "client_id", "ip", "quota", "value")
+_QUOTAS: Final = Document(
+    quotas=rows(
+        user=TEXT.or_null.doc(
+            "<default> for the quota of all without one; null if it names none."
+        ),
+        client_id=TEXT.or_null,
+        ip=TEXT.or_null,
+        quota=TEXT,
+        value=NUMBER.or_null.doc("null if it was removed."),
+    )
+)
 
 
 quotas: Group = Group("quotas", help="Describe, set and remove quotas.")
@@ -45,11 +55,11 @@ def _entity(*, with_any: bool) -> Callable[[F], F]:
     return lambda function: reduce(lambda f, option: option(f), options[::-1], function)
 
 
-@quotas.command("describe")
+@quotas.command("describe", prints=_QUOTAS)
 @_entity(with_any=True)
 @click.option("--strict", is_flag=True, help="Only quotas that name nothing else.")
 @asynchronous
-async def _describe(session: Session, /, *, strict: bool, **chosen: Any) -> None:
+async def _describe(session: CommandSession, /, *, strict: bool, **chosen: Any) -> None:
     """Show quotas: all, or those that match the options."""
     from kafkaio._cli.access.quota_arguments import BadQuota, filter_of
 
@@ -61,13 +71,13 @@ async def _describe(session: Session, /, *, strict: bool, **chosen: Any) -> None
     _show(session, found)
 
 
-@quotas.command("set")
+@quotas.command("set", prints=_QUOTAS)
 @click.argument("quota", nargs=-1, required=True, metavar="NAME=NUMBER...")
 @_entity(with_any=False)
 @DRY_RUN
 @asynchronous
 async def _set(
-    session: Session, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
+    session: CommandSession, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
 ) -> None:
     """Set quotas of one user, client id or IP address; others stay as they are.
 
@@ -82,13 +92,13 @@ async def _set(
     await _alter(session, who, wanted, dry_run=dry_run)
 
 
-@quotas.command("unset")
+@quotas.command("unset", prints=_QUOTAS)
 @click.argument("quota", nargs=-1, required=True, metavar="NAME...")
 @_entity(with_any=False)
 @DRY_RUN
 @asynchronous
 async def _unset(
-    session: Session, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
+    session: CommandSession, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
 ) -> None:
     """Remove quotas of one user, client id or IP address.
 
@@ -102,7 +112,7 @@ async def _unset(
 
 
 async def _alter(
-    session: Session,
+    session: CommandSession,
     who: QuotaEntity,
     wanted: Mapping[str, float | None],
     *,
@@ -117,14 +127,14 @@ async def _alter(
 
 
 def _show(
-    session: Session, found: Mapping[QuotaEntity, Mapping[str, float | None]]
+    session: CommandSession, found: Mapping[QuotaEntity, Mapping[str, float | None]]
 ) -> None:
-    rows = [
+    limited = [
         {**_parts(who), "quota": name, "value": value}
         for who, limits in sorted(found.items(), key=lambda item: _named(item[0]))
         for name, value in sorted(limits.items())
     ]
-    session.show({"quotas": rows}, Table(rows, _COLUMNS))
+    session.show(_QUOTAS, quotas=limited)
 
 
 def _parts(who: QuotaEntity) -> dict[str, object]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import TEXT, TIME_OR_NULL, Document, many, rows
 from kafkaio._cli.text.exits import CommandFailed, usage
 from kafkaio._cli.text.ids import Id
 from kafkaio._cli.text.output import Table
@@ -19,9 +20,21 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin, DelegationToken
 
 _HIDDEN: Final = "[hidden]"
-_COLUMNS: Final = (
-    *("token_id", "owner", "requester", "renewers"),
-    *("issue_time", "expiry_time", "max_time", "hmac"),
+_TOKENS: Final = Document(
+    tokens=rows(
+        token_id=TEXT,
+        owner=TEXT,
+        requester=TEXT.or_null,
+        renewers=many(TEXT),
+        issue_time=TIME_OR_NULL,
+        expiry_time=TIME_OR_NULL,
+        max_time=TIME_OR_NULL,
+        hmac=TEXT.doc("[hidden] without --show-secrets.").hidden,
+    )
+)
+_FACTS: Final = [column.key for column in _TOKENS.row.columns()]
+_EXPIRY: Final = Document(
+    tokens=rows(token_id=TEXT, owner=TEXT, expiry_time=TIME_OR_NULL)
 )
 _SHOW: Final = click.option(
     "--show-secrets", is_flag=True, help="Show the hmac, which is the password."
@@ -33,12 +46,12 @@ tokens: Group = Group(
 )
 
 
-@tokens.command("list")
+@tokens.command("list", prints=_TOKENS)
 @click.option("--owner", multiple=True, metavar="USER", help="Whose; can be repeated.")
 @_SHOW
 @asynchronous
 async def _list(
-    session: Session, owner: tuple[str, ...], *, show_secrets: bool
+    session: CommandSession, owner: tuple[str, ...], *, show_secrets: bool
 ) -> None:
     """List the tokens that you may see."""
     owners = _principals(owner) or None
@@ -47,14 +60,14 @@ async def _list(
     _show(session, found, show_secrets=show_secrets)
 
 
-@tokens.command("create")
+@tokens.command("create", prints=_TOKENS)
 @click.option("--owner", metavar="USER", help="Whom it is for; you by default.")
 @click.option("--renewer", multiple=True, metavar="USER", help="Who may renew it.")
 @click.option("--max-lifetime", metavar="DURATION", help="Its longest life.")
 @_SHOW
 @asynchronous
 async def _create(
-    session: Session,
+    session: CommandSession,
     owner: str | None,
     renewer: tuple[str, ...],
     max_lifetime: str | None,
@@ -71,11 +84,11 @@ async def _create(
     _show(session, [token], show_secrets=show_secrets)
 
 
-@tokens.command("renew")
+@tokens.command("renew", prints=_EXPIRY)
 @click.argument("token_id", type=Id())
 @click.option("--period", metavar="DURATION", help="How long from now.")
 @asynchronous
-async def _renew(session: Session, token_id: str, period: str | None) -> None:
+async def _renew(session: CommandSession, token_id: str, period: str | None) -> None:
     """Let a token live on; brokers say how long by default."""
     async with session.admin() as admin:
         token = await _known(admin, token_id)
@@ -83,13 +96,13 @@ async def _renew(session: Session, token_id: str, period: str | None) -> None:
     _show_time(session, token, expires)
 
 
-@tokens.command("expire")
+@tokens.command("expire", prints=_EXPIRY)
 @click.argument("token_id", type=Id())
 @click.option("--period", metavar="DURATION", help="In that time, not now.")
 @YES
 @asynchronous
 async def _expire(
-    session: Session, token_id: str, period: str | None, *, yes: bool
+    session: CommandSession, token_id: str, period: str | None, *, yes: bool
 ) -> None:
     """Let a token expire at once, or soon."""
     async with session.admin() as admin:
@@ -108,20 +121,22 @@ async def _known(admin: Admin, token_id: str) -> DelegationToken:
 
 
 def _show(
-    session: Session, found: Iterable[DelegationToken], *, show_secrets: bool
+    session: CommandSession, found: Iterable[DelegationToken], *, show_secrets: bool
 ) -> None:
-    rows = [
-        {name: getattr(it, name) for name in _COLUMNS[:-1]}
+    columns = _TOKENS.row.columns(*(["hmac"] if show_secrets else []))
+    shown = [
+        {name: getattr(it, name) for name in _FACTS}
         | {"hmac": it.password if show_secrets else _HIDDEN}
         for it in found
     ]
-    columns = _COLUMNS if show_secrets else _COLUMNS[:-1]
-    session.show({"tokens": rows}, Table(rows, columns))
+    session.show(_TOKENS, Table(shown, columns), tokens=shown)
 
 
-def _show_time(session: Session, token: DelegationToken, expires: datetime) -> None:
+def _show_time(
+    session: CommandSession, token: DelegationToken, expires: datetime
+) -> None:
     row = {"token_id": token.token_id, "owner": token.owner, "expiry_time": expires}
-    session.show({"tokens": [row]}, Table([row], tuple(row)))
+    session.show(_EXPIRY, tokens=[row])
 
 
 def _principals(texts: Iterable[str]) -> list[str]:

@@ -9,15 +9,16 @@ from typing import Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session, ask_secret
+from kafkaio._cli.shell.session import CommandSession, ask_secret
+from kafkaio._cli.text.document import INTEGER, TEXT, Document, picked, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import outcomes
-from kafkaio._cli.text.output import Table
 
 _VARIABLE: Final = "KAFKAIO_NEW_PASSWORD"
 #: Kafka's limit. Hashing for longer would only delay its answer.
 _MOST_ITERATIONS: Final = 16_384
-_COLUMNS: Final = ("user", "mechanism", "iterations")
+_USERS: Final = Document(users=rows(user=TEXT, mechanism=TEXT, iterations=INTEGER))
+_DELETED: Final = Document(users=rows(user=TEXT, mechanism=TEXT))
 _MECHANISMS: Final = click.Choice(
     ["SCRAM-SHA-256", "SCRAM-SHA-512"], case_sensitive=False
 )
@@ -26,23 +27,23 @@ _MECHANISMS: Final = click.Choice(
 users: Group = Group("users", help="List, set and delete SCRAM passwords.")
 
 
-@users.command("list")
+@users.command("list", prints=_USERS)
 @click.argument("user", nargs=-1)
 @asynchronous
-async def _list(session: Session, user: tuple[str, ...]) -> None:
+async def _list(session: CommandSession, user: tuple[str, ...]) -> None:
     """List users and the mechanisms for which they have a password."""
     names = list(dict.fromkeys(user)) or None
     async with session.admin() as admin:
         results = await outcomes(admin.describe_user_scram_credentials(names))
-    rows = [
+    credentials = [
         {"user": name, "mechanism": it.mechanism, "iterations": it.iterations}
-        for name, credentials in sorted(session.good(results).items())
-        for it in credentials
+        for name, own in sorted(session.good(results).items())
+        for it in own
     ]
-    session.show({"users": rows}, Table(rows, _COLUMNS))
+    session.show(_USERS, users=credentials)
 
 
-@users.command("set")
+@users.command("set", prints=_USERS)
 @click.argument("user")
 @click.option(
     "--mechanism",
@@ -61,7 +62,7 @@ async def _list(session: Session, user: tuple[str, ...]) -> None:
 )
 @asynchronous
 async def _set(
-    session: Session, user: str, mechanism: tuple[str, ...], iterations: int
+    session: CommandSession, user: str, mechanism: tuple[str, ...], iterations: int
 ) -> None:
     """Set the password of a user, who is created if there is none of that name.
 
@@ -78,15 +79,15 @@ async def _set(
                 [ScramUpsertion(user, kind, password, iterations) for kind in kinds],
             )
         )
-    rows = [
+    changed = [
         {"user": name, "mechanism": kind, "iterations": iterations}
         for name in session.good(results)
         for kind in kinds
     ]
-    session.show({"users": rows}, Table(rows, _COLUMNS))
+    session.show(_USERS, users=changed)
 
 
-@users.command("delete")
+@users.command("delete", prints=_DELETED)
 @click.argument("user", nargs=-1, required=True)
 @click.option(
     "--mechanism",
@@ -97,7 +98,11 @@ async def _set(
 @YES
 @asynchronous
 async def _delete(
-    session: Session, user: tuple[str, ...], mechanism: tuple[str, ...], *, yes: bool
+    session: CommandSession,
+    user: tuple[str, ...],
+    mechanism: tuple[str, ...],
+    *,
+    yes: bool,
 ) -> None:
     """Delete the passwords of users."""
     from kafkaio.admin import ScramDeletion, ScramMechanism
@@ -120,12 +125,8 @@ async def _delete(
             session.confirm(effects, yes=yes)
         results = await outcomes(admin.alter_user_scram_credentials(deletions))
     done = session.good(results)
-    rows = [
-        {"user": it.user, "mechanism": it.mechanism}
-        for it in deletions
-        if it.user in done
-    ]
-    session.show({"users": rows}, Table(rows, _COLUMNS[:2]))
+    deleted = [picked(_DELETED.row, it) for it in deletions if it.user in done]
+    session.show(_DELETED, users=deleted)
 
 
 def _password(user: str) -> str:

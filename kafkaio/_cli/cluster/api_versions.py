@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import asynchronous, command
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, known_brokers
-from kafkaio._cli.text.output import Table
 from kafkaio.errors import KafkaError, ProtocolError
 from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.types import Broker
@@ -21,21 +21,29 @@ if TYPE_CHECKING:
     from kafkaio._client import Client
     from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
-_COLUMNS: Final = (
-    *("broker", "api_key", "api", "broker_min", "broker_max"),
-    *("client_min", "client_max", "highest"),
+_VERSIONS: Final = Document(
+    api_versions=rows(
+        broker=INTEGER,
+        api_key=INTEGER,
+        api=TEXT,
+        broker_min=INTEGER.or_null,
+        broker_max=INTEGER.or_null,
+        client_min=INTEGER.or_null,
+        client_max=INTEGER.or_null,
+        highest=INTEGER.or_null.doc("The highest version that both speak."),
+    )
 )
 
 #: The lowest and the highest version.
 Range = tuple[int, int]
 
 
-@command("api-versions")
+@command("api-versions", prints=_VERSIONS)
 @click.option("--broker", type=int, multiple=True, metavar="ID", help="Only these.")
 @click.option("--api", multiple=True, metavar="NAME", help="Only these, such as Fetch.")
 @asynchronous
 async def api_versions(
-    session: Session, broker: tuple[int, ...], api: tuple[str, ...]
+    session: CommandSession, broker: tuple[int, ...], api: tuple[str, ...]
 ) -> None:
     """Show the versions of APIs that both sides speak.
 
@@ -46,7 +54,7 @@ async def api_versions(
         nodes = known_brokers(broker, await _brokers(client))
         answers = {node: await _ask(client, node) for node in nodes}
     found = session.good(by_name(answers, lambda node: f"broker {node}"))
-    rows = [
+    versions = [
         {"broker": node, **row}
         for node, it in sorted(found.items())
         for row in spoken(
@@ -54,7 +62,7 @@ async def api_versions(
         )
         if not wanted or _folded(str(row["api"])) in wanted
     ]
-    session.show({"api_versions": rows}, Table(rows, _COLUMNS))
+    session.show(_VERSIONS, api_versions=versions)
 
 
 def _folded_names(names: Iterable[str]) -> set[str]:
@@ -100,10 +108,10 @@ def spoken(theirs: Mapping[int, Range]) -> list[dict[str, object]]:
         None, as is the highest version of both if they have none in common.
     """
     ours = _ours()
-    rows: list[dict[str, object]] = []
+    found: list[dict[str, object]] = []
     for key in sorted({*theirs, *ours}):
         their, our = theirs.get(key), ours.get(key)
-        rows.append(
+        found.append(
             {
                 "api_key": key,
                 "api": _name(key),
@@ -114,7 +122,7 @@ def spoken(theirs: Mapping[int, Range]) -> list[dict[str, object]]:
                 "highest": _highest(their, our),
             }
         )
-    return rows
+    return found
 
 
 def _highest(their: Range | None, our: Range | None) -> int | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, outcomes
 from kafkaio._cli.text.output import Table
@@ -15,7 +16,15 @@ from kafkaio._cli.text.output import Table
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ConfigEntry, ConfigResource
 
-_COLUMNS: Final = ("name", "metrics", "interval_ms", "match")
+_SUBSCRIPTIONS: Final = Document(
+    subscriptions=rows(
+        name=TEXT,
+        metrics=TEXT.or_null.optional,
+        interval_ms=INTEGER.or_null.optional,
+        match=TEXT.or_null.optional,
+    )
+)
+_NAMES: Final = Document(subscriptions=rows(name=TEXT))
 _CONFIGS: Final = {"metrics": "metrics", "interval_ms": "interval.ms", "match": "match"}
 
 
@@ -24,19 +33,19 @@ client_metrics: Group = Group(
 )
 
 
-@client_metrics.command("list")
+@client_metrics.command("list", prints=_NAMES)
 @asynchronous
-async def _list(session: Session) -> None:
+async def _list(session: CommandSession) -> None:
     """List the names of the subscriptions (Kafka 3.7)."""
     async with session.admin() as admin:
-        rows = [{"name": name} for name in await _names(admin)]
-    session.show({"subscriptions": rows}, Table(rows, ("name",)))
+        names = await _names(admin)
+    session.show(_NAMES, subscriptions=[{"name": name} for name in names])
 
 
-@client_metrics.command("describe")
+@client_metrics.command("describe", prints=_SUBSCRIPTIONS)
 @click.argument("name", nargs=-1)
 @asynchronous
-async def _describe(session: Session, name: tuple[str, ...]) -> None:
+async def _describe(session: CommandSession, name: tuple[str, ...]) -> None:
     """Show subscriptions: all, or those of some names."""
     async with session.admin() as admin:
         known = await _names(admin)
@@ -47,7 +56,7 @@ async def _describe(session: Session, name: tuple[str, ...]) -> None:
         await _show(session, admin, names)
 
 
-@client_metrics.command("set")
+@client_metrics.command("set", prints=_SUBSCRIPTIONS)
 @click.argument("name")
 @click.option(
     "--metrics",
@@ -63,7 +72,7 @@ async def _describe(session: Session, name: tuple[str, ...]) -> None:
 @click.option("--match", metavar="LIST", help="Which clients, such as client_id=app-.*")
 @asynchronous
 async def _set(
-    session: Session,
+    session: CommandSession,
     name: str,
     metrics: str | None,
     interval_ms: int | None,
@@ -84,14 +93,15 @@ async def _set(
     async with session.admin() as admin:
         await admin.incremental_alter_configs({_resource(name): changes})
     row = {"name": name, **{key: v for key, v in given.items() if v is not None}}
-    session.show({"subscriptions": [row]}, Table([row], tuple(row)))
+    table = Table([row], _SUBSCRIPTIONS.row.only(*row))
+    session.show(_SUBSCRIPTIONS, table, subscriptions=[row])
 
 
-@client_metrics.command("delete")
+@client_metrics.command("delete", prints=_NAMES)
 @click.argument("name")
 @YES
 @asynchronous
-async def _delete(session: Session, name: str, *, yes: bool) -> None:
+async def _delete(session: CommandSession, name: str, *, yes: bool) -> None:
     """Delete a subscription."""
     from kafkaio.admin import ConfigChange, ConfigChangeType
 
@@ -106,8 +116,7 @@ async def _delete(session: Session, name: str, *, yes: bool) -> None:
             if _is_set(each)
         ]
         await admin.incremental_alter_configs({_resource(name): changes})
-    row = {"name": name}
-    session.show({"subscriptions": [row]}, Table([row], ("name",)))
+    session.show(_NAMES, subscriptions=[{"name": name}])
 
 
 def _resource(name: str) -> ConfigResource:
@@ -125,19 +134,19 @@ async def _names(admin: Admin) -> list[str]:
     return [it.name for it in found]
 
 
-async def _show(session: Session, admin: Admin, names: list[str]) -> None:
+async def _show(session: CommandSession, admin: Admin, names: list[str]) -> None:
     results = await outcomes(
         admin.describe_configs([_resource(name) for name in names])
     )
     found = session.good(by_name(results, lambda it: it.name))
-    rows = []
+    subscriptions = []
     for resource, configs in found.items():
         values = {key: configs.get(name) for key, name in _CONFIGS.items()}
         row: dict[str, object] = {"name": resource.name}
         row |= {key: None if it is None else it.value for key, it in values.items()}
         row["interval_ms"] = _number(row["interval_ms"])
-        rows.append(row)
-    session.show({"subscriptions": rows}, Table(rows, _COLUMNS))
+        subscriptions.append(row)
+    session.show(_SUBSCRIPTIONS, subscriptions=subscriptions)
 
 
 def _number(value: object) -> int | None:

@@ -7,23 +7,33 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
-from kafkaio._cli.text.output import Table
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import BOOLEAN, INTEGER, TEXT, Document, many, rows
 
 if TYPE_CHECKING:
     from kafkaio.admin import ClusterDescription
 
-_BROKERS: Final = ("node_id", "host", "port", "rack", "is_fenced")
-
+_DESCRIBED: Final = Document(
+    cluster_id=TEXT.or_null,
+    controller=INTEGER.or_null,
+    brokers=many(INTEGER),
+    operations=many(TEXT).or_null,
+)
+_BROKERS: Final = Document(
+    brokers=rows(
+        node_id=INTEGER, host=TEXT, port=INTEGER, rack=TEXT.or_null, is_fenced=BOOLEAN
+    )
+)
+_UNREGISTERED: Final = Document(node_id=INTEGER, unregistered=BOOLEAN)
 
 cluster: Group = Group(
     "cluster", help="Describe the cluster and its brokers; forget a broker."
 )
 
 
-@cluster.command("describe")
+@cluster.command("describe", prints=_DESCRIBED)
 @asynchronous
-async def _describe(session: Session) -> None:
+async def _describe(session: CommandSession) -> None:
     """Show the id of the cluster, its controller and what you may do with it.
 
     Without ZooKeeper brokers name one that forwards to the controller, which
@@ -31,42 +41,38 @@ async def _describe(session: Session) -> None:
     """
     async with session.admin() as admin:
         found = await admin.describe_cluster(include_authorized_operations=True)
-    row = {
-        "cluster_id": found.cluster_id,
-        "controller": found.controller,
-        "brokers": [it.node_id for it in found.brokers],
-        "operations": None
-        if found.authorized_operations is None
-        else sorted(found.authorized_operations),
-    }
-    columns = ("cluster_id", "controller", "brokers", "operations")
-    session.show_row(row, columns)
+    operations = found.authorized_operations
+    session.show(
+        _DESCRIBED,
+        cluster_id=found.cluster_id,
+        controller=found.controller,
+        brokers=[it.node_id for it in found.brokers],
+        operations=None if operations is None else sorted(operations),
+    )
 
 
-@cluster.command("brokers")
+@cluster.command("brokers", prints=_BROKERS)
 @click.option(
     "--fenced", is_flag=True, help="Those too that are not alive (Kafka 4.0)."
 )
 @asynchronous
-async def _brokers(session: Session, *, fenced: bool) -> None:
+async def _brokers(session: CommandSession, *, fenced: bool) -> None:
     """List the brokers."""
     async with session.admin() as admin:
         found = await admin.describe_cluster(include_fenced_brokers=fenced)
-    rows = _rows(found)
-    session.show({"brokers": rows}, Table(rows, _BROKERS))
+    session.show(_BROKERS, brokers=_rows(found))
 
 
-@cluster.command("unregister")
+@cluster.command("unregister", prints=_UNREGISTERED)
 @click.argument("node_id", type=click.IntRange(min=0))
 @YES
 @asynchronous
-async def _unregister(session: Session, node_id: int, *, yes: bool) -> None:
+async def _unregister(session: CommandSession, node_id: int, *, yes: bool) -> None:
     """Forget a broker that was shut down for good."""
     async with session.admin() as admin:
         session.confirm([f"unregister: broker {node_id}"], yes=yes)
         await admin.unregister_broker(node_id)
-    row = {"node_id": node_id, "unregistered": True}
-    session.show_row(row, tuple(row))
+    session.show(_UNREGISTERED, node_id=node_id, unregistered=True)
 
 
 def _rows(found: ClusterDescription) -> list[dict[str, object]]:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import BOOLEAN, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, outcomes, partition_name, partitions_meant
-from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import partition_row
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.admin import Admin
 
+_ELECTIONS: Final = Document(
+    elections=rows(
+        **PARTITION, elected=BOOLEAN.doc("false if it is the leader already.")
+    )
+)
+
 elect: Group = Group("elect", help="Elect the leaders of partitions.")
 
 
-@elect.command("preferred")
+@elect.command("preferred", prints=_ELECTIONS)
 @click.argument("where", nargs=-1, metavar="TOPIC[:PARTITIONS]...")
 @click.option("--all", "everything", is_flag=True, help="All partitions.")
 @asynchronous
 async def _preferred(
-    session: Session, where: tuple[str, ...], *, everything: bool
+    session: CommandSession, where: tuple[str, ...], *, everything: bool
 ) -> None:
     """Let the first replica lead, where it is in sync."""
     if bool(where) == everything:
@@ -35,11 +41,13 @@ async def _preferred(
         await _elect(session, admin, "preferred", partitions)
 
 
-@elect.command("unclean")
+@elect.command("unclean", prints=_ELECTIONS)
 @click.argument("where", nargs=-1, required=True, metavar="TOPIC[:PARTITIONS]...")
 @YES
 @asynchronous
-async def _unclean(session: Session, where: tuple[str, ...], *, yes: bool) -> None:
+async def _unclean(
+    session: CommandSession, where: tuple[str, ...], *, yes: bool
+) -> None:
     """Let any live replica lead where none in sync is. Records may be lost."""
     async with session.admin() as admin:
         partitions = await partitions_meant(admin, where)
@@ -50,12 +58,14 @@ async def _unclean(session: Session, where: tuple[str, ...], *, yes: bool) -> No
 
 
 async def _elect(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     election: str,
     partitions: list[TopicPartition] | None,
 ) -> None:
     results = await outcomes(admin.elect_leaders(election, partitions))
     done = session.good(by_name(results, partition_name))
-    rows = [{**partition_row(tp), "elected": new} for tp, new in sorted(done.items())]
-    session.show({"elections": rows}, Table(rows, ("topic", "partition", "elected")))
+    elections = [
+        {**partition_row(tp), "elected": new} for tp, new in sorted(done.items())
+    ]
+    session.show(_ELECTIONS, elections=elections)

@@ -7,13 +7,23 @@ from typing import Final, Literal, TypeAlias
 import click
 
 from kafkaio._cli.shell.command import DRY_RUN, YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import BOOLEAN, INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.output import Table
 
-_COLUMNS: Final = ("feature", "level", "supported_min", "supported_max")
+_FEATURES: Final = Document(
+    features=rows(
+        feature=TEXT,
+        level=INTEGER,
+        supported_min=INTEGER.or_null,
+        supported_max=INTEGER.or_null,
+    ),
+    epoch=INTEGER.or_null,
+)
+_UPDATED: Final = Document(
+    features=rows(feature=TEXT, level_before=INTEGER, level=INTEGER), executed=BOOLEAN
+)
 _Kind: TypeAlias = Literal["UPGRADE", "SAFE_DOWNGRADE", "UNSAFE_DOWNGRADE"]
-_UPDATED: Final = ("feature", "level_before", "level")
 
 
 features: Group = Group(
@@ -21,17 +31,17 @@ features: Group = Group(
 )
 
 
-@features.command("describe")
+@features.command("describe", prints=_FEATURES)
 @click.option("--broker", type=int, metavar="ID", help="Whom to ask; any by default.")
 @asynchronous
-async def _describe(session: Session, broker: int | None) -> None:
+async def _describe(session: CommandSession, broker: int | None) -> None:
     """Show the levels in force, and those that a broker supports."""
     async with session.admin() as admin:
         found = await admin.describe_features(node_id=broker)
-    rows: list[dict[str, object]] = []
+    levels: list[dict[str, object]] = []
     for name in sorted({*found.finalized, *found.supported}):
         level, supported = found.finalized.get(name), found.supported.get(name)
-        rows.append(
+        levels.append(
             {
                 "feature": name,
                 "level": level.max_level if level else 0,
@@ -39,17 +49,16 @@ async def _describe(session: Session, broker: int | None) -> None:
                 "supported_max": supported.max_level if supported else None,
             }
         )
-    document = {"features": rows, "epoch": found.finalized_epoch}
-    session.show(document, Table(rows, _COLUMNS))
+    session.show(_FEATURES, features=levels, epoch=found.finalized_epoch)
 
 
-@features.command("upgrade")
+@features.command("upgrade", prints=_UPDATED)
 @click.argument("update", nargs=-1, required=True, metavar="NAME=LEVEL...")
 @DRY_RUN
 @YES
 @asynchronous
 async def _upgrade(
-    session: Session, update: tuple[str, ...], *, dry_run: bool, yes: bool
+    session: CommandSession, update: tuple[str, ...], *, dry_run: bool, yes: bool
 ) -> None:
     """Raise levels; most can never be lowered again.
 
@@ -58,14 +67,14 @@ async def _upgrade(
     await _update(session, update, "UPGRADE", dry_run=dry_run, yes=yes)
 
 
-@features.command("downgrade")
+@features.command("downgrade", prints=_UPDATED)
 @click.argument("update", nargs=-1, required=True, metavar="NAME=LEVEL...")
 @click.option("--unsafe", is_flag=True, help="Even if metadata is lost by that.")
 @DRY_RUN
 @YES
 @asynchronous
 async def _downgrade(
-    session: Session,
+    session: CommandSession,
     update: tuple[str, ...],
     *,
     unsafe: bool,
@@ -78,7 +87,7 @@ async def _downgrade(
 
 
 async def _update(
-    session: Session,
+    session: CommandSession,
     texts: tuple[str, ...],
     kind: _Kind,
     *,
@@ -91,7 +100,7 @@ async def _update(
     async with session.admin() as admin:
         before = (await admin.describe_features()).finalized
         had = {name: it.max_level for name, it in before.items()}
-        rows = [
+        updates = [
             {"feature": name, "level_before": had.get(name, 0), "level": level}
             for name, level in levels.items()
         ]
@@ -105,8 +114,7 @@ async def _update(
             {name: FeatureUpdate(level, update) for name, level in levels.items()},
             validate_only=dry_run,
         )
-    document = {"features": rows, "executed": not dry_run}
-    session.show(document, Table(rows, _UPDATED))
+    session.show(_UPDATED, features=updates, executed=not dry_run)
 
 
 def _levels(texts: tuple[str, ...]) -> dict[str, int]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import asynchronous, command
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import BOOLEAN, INTEGER, PARTITION, TEXT, Document, rows
 from kafkaio._cli.text.named import brokers_there, by_name, outcomes
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import partition_row
@@ -16,22 +17,31 @@ from kafkaio._cli.text.values import partition_row
 if TYPE_CHECKING:
     from kafkaio.admin import LogDirectory
 
-_DIRECTORY: Final = (
-    *("broker", "path", "error", "is_cordoned", "total_bytes", "usable_bytes"),
-    *("replica_count", "replica_bytes"),
+_REPLICAS: Final = rows(
+    **PARTITION, size=INTEGER, offset_lag=INTEGER, is_future=BOOLEAN
 )
-_REPLICA: Final = (
-    *("broker", "path", "topic", "partition", "size", "offset_lag", "is_future"),
+_DIRECTORIES: Final = Document(
+    log_dirs=rows(
+        broker=INTEGER,
+        path=TEXT,
+        error=TEXT.or_null,
+        is_cordoned=BOOLEAN,
+        total_bytes=INTEGER.or_null,
+        usable_bytes=INTEGER.or_null,
+        replica_count=INTEGER,
+        replica_bytes=INTEGER,
+        replicas=_REPLICAS.hidden,
+    )
 )
 
 
-@command("log-dirs")
+@command("log-dirs", prints=_DIRECTORIES)
 @click.option("--broker", type=int, multiple=True, metavar="ID", help="Only these.")
 @click.option("--topic", multiple=True, metavar="NAME", help="Only replicas of these.")
 @click.option("--replicas", is_flag=True, help="A line for each replica.")
 @asynchronous
 async def log_dirs(
-    session: Session,
+    session: CommandSession,
     broker: tuple[int, ...],
     topic: tuple[str, ...],
     *,
@@ -50,10 +60,11 @@ async def log_dirs(
         for node, directories in sorted(found.items())
         for it in sorted(directories.values(), key=lambda it: it.path)
     ]
-    rows = _replica_rows(documents) if replicas else documents
-    session.show(
-        {"log_dirs": documents}, Table(rows, _REPLICA if replicas else _DIRECTORY)
-    )
+    tables = []
+    if replicas:
+        columns = [*_DIRECTORIES.row.only("broker", "path"), *_REPLICAS.columns()]
+        tables = [Table(_replica_rows(documents), columns)]
+    session.show(_DIRECTORIES, *tables, log_dirs=documents)
 
 
 def _document(
@@ -83,13 +94,13 @@ def _document(
 
 
 def _replica_rows(documents: list[dict[str, object]]) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
+    found: list[dict[str, object]] = []
     for document in documents:
         replicas = document["replicas"]
         assert isinstance(replicas, list)
         for each in replicas:
             assert isinstance(each, Mapping)
-            rows.append(
+            found.append(
                 {"broker": document["broker"], "path": document["path"], **each}
             )
-    return rows
+    return found

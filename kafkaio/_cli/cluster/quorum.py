@@ -2,29 +2,56 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import (
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    TIME_OR_NULL,
+    UUID,
+    Document,
+    many,
+    one_of,
+    rows,
+)
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.ids import DirectoryId
-from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
     from kafkaio.admin import QuorumDescription, QuorumReplica, RaftEndpoint
 
-_STATUS: Final = (
-    *("leader", "leader_epoch", "high_watermark", "max_follower_lag"),
-    *("voters", "observers"),
+_STATUS: Final = Document(
+    leader=INTEGER.or_null,
+    leader_epoch=INTEGER,
+    high_watermark=INTEGER,
+    max_follower_lag=INTEGER.or_null,
+    voters=many(INTEGER),
+    observers=many(INTEGER),
 )
-_REPLICATION: Final = (
-    *("node_id", "role", "directory_id", "log_end_offset", "lag"),
-    *("last_fetch_time", "last_caught_up_time"),
+_REPLICATION: Final = Document(
+    nodes=rows(
+        node_id=INTEGER,
+        role=one_of("leader", "voter", "observer"),
+        directory_id=UUID,
+        log_end_offset=INTEGER.or_null,
+        lag=INTEGER.or_null,
+        last_fetch_time=TIME_OR_NULL,
+        last_caught_up_time=TIME_OR_NULL,
+    )
 )
-_VOTERS: Final = ("node_id", "directory_id", "is_leader", "endpoints")
+_VOTERS: Final = Document(
+    voters=rows(
+        node_id=INTEGER, directory_id=UUID, is_leader=BOOLEAN, endpoints=many(TEXT)
+    )
+)
+_ADDED: Final = Document(node_id=INTEGER, directory_id=UUID, added=BOOLEAN)
+_REMOVED: Final = Document(node_id=INTEGER, directory_id=UUID, removed=BOOLEAN)
 
 
 quorum: Group = Group(
@@ -32,31 +59,31 @@ quorum: Group = Group(
 )
 
 
-@quorum.command("status")
+@quorum.command("status", prints=_STATUS)
 @asynchronous
-async def _status(session: Session) -> None:
+async def _status(session: CommandSession) -> None:
     """Show which controller leads, and how far the slowest is behind."""
     async with session.admin() as admin:
         found = await admin.describe_metadata_quorum()
     lags = [_lag(found, it) for it in (*found.voters, *found.observers)]
-    row = {
-        "leader": found.leader,
-        "leader_epoch": found.leader_epoch,
-        "high_watermark": found.high_watermark,
-        "max_follower_lag": max((lag for lag in lags if lag is not None), default=None),
-        "voters": [it.node_id for it in found.voters],
-        "observers": [it.node_id for it in found.observers],
-    }
-    session.show_row(row, _STATUS)
+    session.show(
+        _STATUS,
+        leader=found.leader,
+        leader_epoch=found.leader_epoch,
+        high_watermark=found.high_watermark,
+        max_follower_lag=max((lag for lag in lags if lag is not None), default=None),
+        voters=[it.node_id for it in found.voters],
+        observers=[it.node_id for it in found.observers],
+    )
 
 
-@quorum.command("replication")
+@quorum.command("replication", prints=_REPLICATION)
 @asynchronous
-async def _replication(session: Session) -> None:
+async def _replication(session: CommandSession) -> None:
     """Show how far each node has come in the log of the metadata."""
     async with session.admin() as admin:
         found = await admin.describe_metadata_quorum()
-    rows = [
+    nodes = [
         {
             "node_id": it.node_id,
             "role": role,
@@ -66,22 +93,22 @@ async def _replication(session: Session) -> None:
             "last_fetch_time": it.last_fetch_time,
             "last_caught_up_time": it.last_caught_up_time,
         }
-        for role, nodes in (("voter", found.voters), ("observer", found.observers))
-        for it in nodes
+        for role, own in (("voter", found.voters), ("observer", found.observers))
+        for it in own
     ]
-    for row in rows:
+    for row in nodes:
         if row["node_id"] == found.leader:
             row["role"] = "leader"
-    session.show({"nodes": rows}, Table(rows, _REPLICATION))
+    session.show(_REPLICATION, nodes=nodes)
 
 
-@quorum.command("voters")
+@quorum.command("voters", prints=_VOTERS)
 @asynchronous
-async def _voters(session: Session) -> None:
+async def _voters(session: CommandSession) -> None:
     """List the voters and their listeners."""
     async with session.admin() as admin:
         found = await admin.describe_metadata_quorum()
-    rows = [
+    voters = [
         {
             "node_id": it.node_id,
             "directory_id": it.directory_id,
@@ -93,39 +120,40 @@ async def _voters(session: Session) -> None:
         }
         for it in found.voters
     ]
-    session.show({"voters": rows}, Table(rows, _VOTERS))
+    session.show(_VOTERS, voters=voters)
 
 
-@quorum.command("add-voter")
+@quorum.command("add-voter", prints=_ADDED)
 @click.argument("node_id", type=click.IntRange(min=0))
 @click.argument("directory_id", type=DirectoryId())
 @click.argument("endpoint", nargs=-1, required=True, metavar="NAME://HOST:PORT...")
 @asynchronous
 async def _add(
-    session: Session, node_id: int, directory_id: UUID, endpoint: tuple[str, ...]
+    session: CommandSession,
+    node_id: int,
+    directory_id: uuid.UUID,
+    endpoint: tuple[str, ...],
 ) -> None:
     """Make a controller that follows the quorum a voter (Kafka 3.9)."""
     endpoints = [_endpoint(text) for text in endpoint]
     async with session.admin() as admin:
         await admin.add_raft_voter(node_id, directory_id, endpoints)
-    row = {"node_id": node_id, "directory_id": directory_id, "added": True}
-    session.show_row(row, tuple(row))
+    session.show(_ADDED, node_id=node_id, directory_id=directory_id, added=True)
 
 
-@quorum.command("remove-voter")
+@quorum.command("remove-voter", prints=_REMOVED)
 @click.argument("node_id", type=click.IntRange(min=0))
 @click.argument("directory_id", type=DirectoryId())
 @YES
 @asynchronous
 async def _remove(
-    session: Session, node_id: int, directory_id: UUID, *, yes: bool
+    session: CommandSession, node_id: int, directory_id: uuid.UUID, *, yes: bool
 ) -> None:
     """Take a controller's vote away (Kafka 3.9)."""
     async with session.admin() as admin:
         session.confirm([f"remove: the vote of controller {node_id}"], yes=yes)
         await admin.remove_raft_voter(node_id, directory_id)
-    row = {"node_id": node_id, "directory_id": directory_id, "removed": True}
-    session.show_row(row, tuple(row))
+    session.show(_REMOVED, node_id=node_id, directory_id=directory_id, removed=True)
 
 
 def _lag(found: QuorumDescription, it: QuorumReplica) -> int | None:

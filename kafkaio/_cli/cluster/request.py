@@ -4,23 +4,55 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
 from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.text.document import (
+    ANY_LIST,
+    ANY_OBJECT,
+    INTEGER,
+    TEXT,
+    Document,
+    many,
+    reference,
+    rows,
+)
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.output import Table, TableColumn
 
 if TYPE_CHECKING:
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.shell.session import CommandSession
     from kafkaio._client import Destination
     from kafkaio.protocol._message import Request, Response, Struct
 
-_SHOWN = ("name", "api_key", "versions")
+_LISTED: Final = Document(
+    requests=rows(
+        name=TEXT,
+        api_key=INTEGER,
+        min_version=INTEGER.hidden,
+        max_version=INTEGER.hidden,
+    )
+)
+_FIELDS: Final = reference("fields")
+_SCHEMA: Final = Document(request=_FIELDS, response=_FIELDS)
+_PRINTS: Final = {
+    "request": ANY_OBJECT,
+    "list": _LISTED,
+    "schema": _SCHEMA,
+    "fields": rows(
+        name=TEXT,
+        type=TEXT,
+        versions=many(INTEGER),
+        nullable=ANY_LIST.or_null,
+        tag=INTEGER.or_null,
+        fields=_FIELDS,
+    ),
+}
 
 
-class _Options(TypedDict):
+class _RequestOptions(TypedDict):
     """The options of the command."""
 
     body: str | None
@@ -30,7 +62,7 @@ class _Options(TypedDict):
     schema: bool
 
 
-@command("request", help="Send any request of the protocol.")
+@command("request", help="Send any request of the protocol.", prints=_PRINTS)
 @click.argument("api", required=False)
 @click.argument("body", required=False, metavar="JSON")
 @click.option(
@@ -44,7 +76,7 @@ class _Options(TypedDict):
 @click.option("--schema", is_flag=True, help="Show the fields of request and response.")
 @asynchronous
 async def request(
-    session: Session, api: str | None, **options: Unpack[_Options]
+    session: CommandSession, api: str | None, **options: Unpack[_RequestOptions]
 ) -> None:
     """Send a request; JSON is the text, @FILE, or nothing for one without fields.
 
@@ -144,24 +176,27 @@ def _destination(text: str) -> Destination:
     )
 
 
-def _show_list(session: Session) -> None:
+def _show_list(session: CommandSession) -> None:
     from kafkaio._cli.cluster.messages import requests
 
-    rows = [
+    listed = [
         {
             "name": name,
             "api_key": kind.API_KEY,
             "min_version": kind.MIN_VERSION,
             "max_version": kind.MAX_VERSION,
-            "versions": f"{kind.MIN_VERSION}-{kind.MAX_VERSION}",
         }
         for name, kind in requests().items()
     ]
-    plain = [{k: v for k, v in row.items() if k != "versions"} for row in rows]
-    session.show({"requests": plain}, Table(rows, _SHOWN))
+    shown = [
+        {**row, "versions": f"{row['min_version']}-{row['max_version']}"}
+        for row in listed
+    ]
+    table = Table(shown, [*_LISTED.row.columns(), TableColumn("versions")])
+    session.show(_LISTED, table, requests=listed)
 
 
-def _show_schema(session: Session, kind: type[Request[Response]]) -> None:
+def _show_schema(session: CommandSession, kind: type[Request[Response]]) -> None:
     from kafkaio._cli.cluster.messages import describe
 
     messages = {"request": kind, "response": kind.response_type()}
@@ -169,9 +204,9 @@ def _show_schema(session: Session, kind: type[Request[Response]]) -> None:
     tables = []
     for each in messages.values():
         title = f"{each.NAME}, versions {each.MIN_VERSION} to {each.MAX_VERSION}"
-        rows = list(_rows(describe(each)))
-        tables.append(Table(rows, ("field", "type", "versions"), title))
-    session.show(document, *tables)
+        described = list(_rows(describe(each)))
+        tables.append(Table(described, ("field", "type", "versions"), title))
+    session.out.show(_SCHEMA.made([], document), *tables)
 
 
 def _rows(

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import (
+    INTEGER,
+    PARTITION,
+    TEXT,
+    TIME_OR_NULL,
+    Document,
+    picked,
+    rows,
+)
 from kafkaio._cli.text.named import (
     brokers_there,
     outcomes,
@@ -24,22 +33,43 @@ if TYPE_CHECKING:
         TransactionDescription,
     )
 
-_LISTED: Final = ("transactional_id", "producer_id", "state", "coordinator")
-_DESCRIBED: Final = (
-    *("transactional_id", "coordinator", "state", "producer_id", "producer_epoch"),
-    *("timeout_ms", "start_time", "partitions"),
+_LISTED: Final = Document(
+    transactions=rows(
+        transactional_id=TEXT, producer_id=INTEGER, state=TEXT, coordinator=INTEGER
+    )
 )
-_HANGING: Final = (
-    *("topic", "partition", "start_offset", "producer_id", "producer_epoch"),
-    *("last_time", "transactional_id"),
+_DESCRIBED: Final = Document(
+    transactions=rows(
+        transactional_id=TEXT,
+        coordinator=INTEGER,
+        state=TEXT,
+        producer_id=INTEGER,
+        producer_epoch=INTEGER,
+        timeout_ms=INTEGER,
+        start_time=TIME_OR_NULL,
+        partitions=rows(**PARTITION),
+    )
 )
-_FENCED: Final = ("transactional_id", "producer_id", "epoch")
+_HANGING: Final = Document(
+    transactions=rows(
+        **PARTITION,
+        start_offset=INTEGER,
+        producer_id=INTEGER,
+        producer_epoch=INTEGER,
+        last_time=TIME_OR_NULL,
+        transactional_id=TEXT.or_null,
+    )
+)
+_ABORTED: Final = Document(aborted=rows(**PARTITION, start_offset=INTEGER))
+_FENCED: Final = Document(
+    fenced=rows(transactional_id=TEXT, producer_id=INTEGER, epoch=INTEGER)
+)
 
 
 transactions: Group = Group("transactions", help="List, describe and end transactions.")
 
 
-@transactions.command("list")
+@transactions.command("list", prints=_LISTED)
 @click.option(
     "--state",
     multiple=True,
@@ -61,7 +91,7 @@ transactions: Group = Group("transactions", help="List, describe and end transac
 @click.option("--pattern", metavar="REGEX", help="Only these ids (Kafka 4.1, RE2).")
 @asynchronous
 async def _list(
-    session: Session,
+    session: CommandSession,
     state: tuple[str, ...],
     producer_id: tuple[int, ...],
     open_for: str | None,
@@ -75,30 +105,29 @@ async def _list(
             duration_ms=None if open_for is None else _milliseconds(open_for),
             pattern=pattern,
         )
-    rows = [{name: getattr(it, name) for name in _LISTED} for it in found]
-    session.show({"transactions": rows}, Table(rows, _LISTED))
+    session.show(_LISTED, transactions=[picked(_LISTED.row, it) for it in found])
 
 
-@transactions.command("describe")
+@transactions.command("describe", prints=_DESCRIBED)
 @click.argument("transactional_id", nargs=-1, required=True)
 @asynchronous
-async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None:
+async def _describe(session: CommandSession, transactional_id: tuple[str, ...]) -> None:
     """Describe transactional ids: how far the transaction is, and where it wrote."""
     async with session.admin() as admin:
         results = await outcomes(
             admin.describe_transactions(list(dict.fromkeys(transactional_id)))
         )
     found = session.good(results).values()
-    rows = [_described(it) for it in found]
+    table = Table([_described(it) for it in found], _DESCRIBED.row.columns())
     documents = [
         _described(it)
         | {"partitions": [partition_row(tp) for tp in sorted(it.partitions)]}
         for it in found
     ]
-    session.show({"transactions": documents}, Table(rows, _DESCRIBED))
+    session.show(_DESCRIBED, table, transactions=documents)
 
 
-@transactions.command("hanging")
+@transactions.command("hanging", prints=_HANGING)
 @click.option("--broker", type=int, metavar="ID", help="Only where it leads.")
 @click.option("--topic", multiple=True, metavar="NAME", help="Only there.")
 @click.option(
@@ -110,7 +139,7 @@ async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None
 )
 @asynchronous
 async def _find_hanging(
-    session: Session,
+    session: CommandSession,
     broker: int | None,
     topic: tuple[str, ...],
     max_transaction_timeout: str,
@@ -124,18 +153,22 @@ async def _find_hanging(
             topics=topic or None,
             max_transaction_timeout_ms=_milliseconds(max_transaction_timeout),
         )
-    rows = [_hanging(it) for it in found]
-    session.show({"transactions": rows}, Table(rows, _HANGING))
+    session.show(_HANGING, transactions=[_hanging(it) for it in found])
 
 
-@transactions.command("abort")
+@transactions.command("abort", prints=_ABORTED)
 @click.argument("partition", metavar="TOPIC:PARTITION")
 @click.argument("start_offset", type=click.IntRange(min=0))
 @click.option("--force", is_flag=True, help="Do not ask the coordinators first.")
 @YES
 @asynchronous
 async def _abort(
-    session: Session, partition: str, start_offset: int, *, force: bool, yes: bool
+    session: CommandSession,
+    partition: str,
+    start_offset: int,
+    *,
+    force: bool,
+    yes: bool,
 ) -> None:
     """Abort a transaction that hangs in a partition, as ``hanging`` finds it."""
     tp = partition_of(partition)
@@ -145,15 +178,15 @@ async def _abort(
         session.confirm([effect], yes=yes)
         await admin.abort_transaction(tp, start_offset, force=force)
     row = {**partition_row(tp), "start_offset": start_offset}
-    session.show({"aborted": [row]}, Table([row], tuple(row)))
+    session.show(_ABORTED, aborted=[row])
 
 
-@transactions.command("fence")
+@transactions.command("fence", prints=_FENCED)
 @click.argument("transactional_id", nargs=-1, required=True)
 @YES
 @asynchronous
 async def _fence(
-    session: Session, transactional_id: tuple[str, ...], *, yes: bool
+    session: CommandSession, transactional_id: tuple[str, ...], *, yes: bool
 ) -> None:
     """End the producers of transactional ids, and abort what they have open."""
     ids = list(dict.fromkeys(transactional_id))
@@ -163,11 +196,13 @@ async def _fence(
     _show_fenced(session, session.good(results))
 
 
-@transactions.command("terminate")
+@transactions.command("terminate", prints=_FENCED)
 @click.argument("transactional_id")
 @YES
 @asynchronous
-async def _terminate(session: Session, transactional_id: str, *, yes: bool) -> None:
+async def _terminate(
+    session: CommandSession, transactional_id: str, *, yes: bool
+) -> None:
     """Abort the open transaction of a transactional id, and fence its producer.
 
     An id that is unknown is refused, so that no new one is made by mistake.
@@ -185,18 +220,25 @@ async def _terminate(session: Session, transactional_id: str, *, yes: bool) -> N
     _show_fenced(session, {transactional_id: fenced})
 
 
-def _show_fenced(session: Session, found: dict[str, ProducerIdAndEpoch]) -> None:
-    rows = [
+def _show_fenced(session: CommandSession, found: dict[str, ProducerIdAndEpoch]) -> None:
+    fenced = [
         {"transactional_id": name, "producer_id": it.producer_id, "epoch": it.epoch}
         for name, it in found.items()
     ]
-    session.show({"fenced": rows}, Table(rows, _FENCED))
+    session.show(_FENCED, fenced=fenced)
 
 
 def _described(it: TransactionDescription) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(it, name, None) for name in _DESCRIBED}
-    names = [partition_name(tp) for tp in sorted(it.partitions)]
-    return row | {"start_time": time_at(it.start_time_ms), "partitions": names}
+    return {
+        "transactional_id": it.transactional_id,
+        "coordinator": it.coordinator,
+        "state": it.state,
+        "producer_id": it.producer_id,
+        "producer_epoch": it.producer_epoch,
+        "timeout_ms": it.timeout_ms,
+        "start_time": time_at(it.start_time_ms),
+        "partitions": [partition_name(tp) for tp in sorted(it.partitions)],
+    }
 
 
 def _hanging(it: HangingTransaction) -> dict[str, object]:

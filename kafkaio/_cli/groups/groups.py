@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,10 +11,20 @@ from kafkaio._cli.groups.lag import watching
 from kafkaio._cli.groups.reset import add_reset
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.completion import complete_groups
-from kafkaio._cli.shell.session import Session
-from kafkaio._cli.shell.watch import Look, watch
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.shell.watch import Snapshot, watch
+from kafkaio._cli.text.document import (
+    INTEGER,
+    PARTITION,
+    TEXT,
+    TIME,
+    Document,
+    fields,
+    many,
+    rows,
+)
 from kafkaio._cli.text.named import no_group, not_of_consumers, outcomes, partition_name
-from kafkaio._cli.text.output import Column, Table
+from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import chosen, has_pattern, partition_row
 from kafkaio.errors import KafkaError
 
@@ -35,6 +45,71 @@ STATES: Final = (
     "Empty",
     "Dead",
     "NotReady",
+)
+
+
+_PARTITION_NAMES: Final = many(TEXT.doc("topic-partition"))
+
+
+def _state_style(value: object) -> str:
+    return {"Stable": "green", "Empty": "dim"}.get(str(value), "yellow")
+
+
+_LISTED: Final = Document(
+    groups=rows(
+        group=TEXT,
+        type=TEXT,
+        protocol_type=TEXT.hidden,
+        state=TEXT.or_null,
+        coordinator=INTEGER,
+    )
+)
+_MEMBERS: Final = rows(
+    member_id=TEXT,
+    instance_id=TEXT.or_null,
+    client_id=TEXT,
+    host=TEXT,
+    rack=TEXT.or_null.hidden,
+    member_epoch=INTEGER.or_null.hidden,
+    assignment=_PARTITION_NAMES,
+    target_assignment=_PARTITION_NAMES.or_null.hidden,
+)
+_DESCRIBED: Final = Document(
+    groups=rows(
+        group=TEXT,
+        type=TEXT,
+        protocol_type=TEXT,
+        state=TEXT,
+        coordinator=INTEGER,
+        assignor=TEXT,
+        group_epoch=INTEGER.or_null,
+        assignment_epoch=INTEGER.or_null,
+        members=_MEMBERS,
+    )
+)
+_WATCHED: Final = fields(
+    time=TIME.hidden,
+    group=TEXT,
+    type=TEXT,
+    state=TEXT.or_null.column(style=_state_style),
+    members=INTEGER.or_null,
+    partitions=INTEGER.or_null,
+    lag=INTEGER.or_null,
+    coordinator=INTEGER,
+).doc("A line of --jsonl.")
+_OFFSETS: Final = Document(
+    offsets=rows(
+        group=TEXT,
+        **PARTITION,
+        offset=INTEGER,
+        leader_epoch=INTEGER.or_null.hidden,
+        metadata=TEXT,
+    )
+)
+_NAMES: Final = Document(groups=rows(group=TEXT))
+_DELETED_OFFSETS: Final = Document(offsets=rows(group=TEXT, **PARTITION))
+_REMOVED: Final = Document(
+    members=rows(group=TEXT, member=TEXT.doc("The instance id, or the member id."))
 )
 
 
@@ -96,11 +171,11 @@ async def _names(
 # ---- list, describe, watch ----------------------------------------------------------
 
 
-@groups.command("list")
+@groups.command("list", prints=_LISTED)
 @_filtered
 @asynchronous
 async def list_groups(
-    session: Session, patterns: tuple[str, ...], **options: Any
+    session: CommandSession, patterns: tuple[str, ...], **options: Any
 ) -> None:
     """List the groups of all types."""
     async with session.admin() as admin:
@@ -111,7 +186,7 @@ async def list_groups(
             if name not in results and not has_pattern([name], regex=False):
                 results[name] = no_group(name)
     found = session.good(results)
-    rows = [
+    listings = [
         {
             "group": each.group_id,
             "type": each.type,
@@ -121,28 +196,15 @@ async def list_groups(
         }
         for each in found.values()
     ]
-    session.show(
-        {"groups": rows}, Table(rows, ("group", "type", "state", "coordinator"))
-    )
+    session.show(_LISTED, groups=listings)
 
 
-_MEMBERS = (
-    "group",
-    "state",
-    "member_id",
-    "instance_id",
-    "client_id",
-    "host",
-    "assignment",
-)
-
-
-@groups.command("describe")
+@groups.command("describe", prints=_DESCRIBED)
 @click.argument("patterns", nargs=-1, shell_complete=complete_groups)
 @click.option("--regex", is_flag=True, help="Groups are regular expressions.")
 @asynchronous
 async def describe_groups(
-    session: Session, patterns: tuple[str, ...], *, regex: bool
+    session: CommandSession, patterns: tuple[str, ...], *, regex: bool
 ) -> None:
     """Describe groups of consumers and their members.
 
@@ -156,17 +218,18 @@ async def describe_groups(
         failed = [n for n, it in results.items() if isinstance(it, KafkaError)]
         found = session.good({**results, **await not_of_consumers(admin, failed)})
     documents = [_described(each) for each in found.values()]
-    rows = [
+    members = [
         {"group": each.group_id, "state": each.state, **_member(member)}
         for each in found.values()
         for member in each.members
     ]
-    rows += [
+    members += [
         {"group": each.group_id, "state": each.state}
         for each in found.values()
         if not each.members
     ]
-    session.show({"groups": documents}, Table(rows, _MEMBERS))
+    columns = [*_DESCRIBED.row.only("group", "state"), *_MEMBERS.columns()]
+    session.show(_DESCRIBED, Table(members, columns), groups=documents)
 
 
 def _described(group: GroupDescription) -> dict[str, object]:
@@ -197,12 +260,12 @@ def _member(member: GroupMember) -> dict[str, object]:
     }
 
 
-@groups.command("watch")
+@groups.command("watch", prints={"watch": _WATCHED})
 @_filtered
 @watching
 @asynchronous
 async def watch_groups(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     interval: float,
@@ -212,27 +275,12 @@ async def watch_groups(
     """Show groups, their members and their lag again and again, until Ctrl+C."""
     async with session.admin() as admin:
 
-        async def look(seconds: float) -> Look:
+        async def observe(seconds: float) -> Snapshot:
             found = await _listed(admin, patterns, timeout=seconds, **options)
-            rows = await _watched(admin, found, seconds)
-            return Look(rows, [Table(rows, _WATCHED)])
+            seen = await _watched(admin, found, seconds)
+            return Snapshot(seen, [Table(seen, _WATCHED.columns())])
 
-        await watch(session, look, interval=interval, rounds=rounds)
-
-
-def _state_style(value: object) -> str:
-    return {"Stable": "green", "Empty": "dim"}.get(str(value), "yellow")
-
-
-_WATCHED = (
-    "group",
-    "type",
-    Column("state", style=_state_style),
-    "members",
-    "partitions",
-    "lag",
-    "coordinator",
-)
+        await watch(session, observe, interval=interval, rounds=rounds)
 
 
 async def _watched(
@@ -241,12 +289,12 @@ async def _watched(
     names = [it.group_id for it in listed if str(it.type) in {"classic", "consumer"}]
     described = await outcomes(admin.describe_consumer_groups(names, timeout=seconds))
     lags = await outcomes(admin.lag(names, timeout=seconds))
-    rows = []
+    seen: list[dict[str, object]] = []
     for each in listed:
         members = getattr(described.get(each.group_id), "members", None)
         behind: Any = lags.get(each.group_id)
         partitions = getattr(behind, "partitions", None)
-        rows.append(
+        seen.append(
             {
                 "group": each.group_id,
                 "type": each.type,
@@ -257,13 +305,13 @@ async def _watched(
                 "coordinator": each.coordinator,
             }
         )
-    return rows
+    return seen
 
 
 # ---- offsets ------------------------------------------------------------------------
 
 
-@groups.command("offsets")
+@groups.command("offsets", prints=_OFFSETS)
 @click.argument("patterns", nargs=-1, shell_complete=complete_groups)
 @click.option("--regex", is_flag=True, help="Groups are regular expressions.")
 @click.option(
@@ -271,7 +319,11 @@ async def _watched(
 )
 @asynchronous
 async def group_offsets(
-    session: Session, patterns: tuple[str, ...], *, regex: bool, require_stable: bool
+    session: CommandSession,
+    patterns: tuple[str, ...],
+    *,
+    regex: bool,
+    require_stable: bool,
 ) -> None:
     """Show what groups have committed."""
     async with session.admin() as admin:
@@ -290,7 +342,7 @@ async def group_offsets(
         errors = await not_of_consumers(admin, failed)
         errors |= await not_of_consumers(admin, empty, unknown=True)
         found = session.good({**results, **errors})
-    rows = [
+    offsets = [
         {
             "group": group,
             **partition_row(partition),
@@ -302,10 +354,7 @@ async def group_offsets(
         for partition, it in committed.items()
         if it is not None
     ]
-    session.show(
-        {"offsets": rows},
-        Table(rows, ("group", "topic", "partition", "offset", "metadata")),
-    )
+    session.show(_OFFSETS, offsets=offsets)
 
 
 add_reset(groups)
@@ -314,13 +363,13 @@ add_reset(groups)
 # ---- delete -------------------------------------------------------------------------
 
 
-@groups.command("delete")
+@groups.command("delete", prints=_NAMES)
 @click.argument("patterns", nargs=-1, required=True, shell_complete=complete_groups)
 @click.option("--regex", is_flag=True, help="Groups are regular expressions.")
 @YES
 @asynchronous
 async def delete_groups(
-    session: Session, patterns: tuple[str, ...], *, regex: bool, yes: bool
+    session: CommandSession, patterns: tuple[str, ...], *, regex: bool, yes: bool
 ) -> None:
     """Delete groups that have no members, with their committed offsets."""
     async with session.admin() as admin:
@@ -328,21 +377,16 @@ async def delete_groups(
         effects = [f"delete group {name} and its committed offsets" for name in names]
         session.confirm(effects, yes=yes)
         results = await outcomes(admin.delete_consumer_groups(names))
-    _show_names(session, session.good(results))
+    session.show(_NAMES, groups=[{"group": name} for name in session.good(results)])
 
 
-def _show_names(session: Session, names: Mapping[str, None]) -> None:
-    rows = [{"group": name} for name in names]
-    session.show({"groups": rows}, Table(rows, ("group",)))
-
-
-@groups.command("delete-offsets")
+@groups.command("delete-offsets", prints=_DELETED_OFFSETS)
 @click.argument("group", shell_complete=complete_groups)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC[:PARTITIONS]...")
 @YES
 @asynchronous
 async def delete_offsets(
-    session: Session, group: str, topics: tuple[str, ...], *, yes: bool
+    session: CommandSession, group: str, topics: tuple[str, ...], *, yes: bool
 ) -> None:
     """Delete what a group has committed for topics that it does not read."""
     from kafkaio._cli.topics.offsets import partitions_of
@@ -355,11 +399,11 @@ async def delete_offsets(
         ]
         session.confirm(effects, yes=yes)
         results = await outcomes(admin.delete_consumer_group_offsets(group, wanted))
-    rows = [{"group": group, **partition_row(tp)} for tp in session.good(results)]
-    session.show({"offsets": rows}, Table(rows, ("group", "topic", "partition")))
+    deleted = [{"group": group, **partition_row(tp)} for tp in session.good(results)]
+    session.show(_DELETED_OFFSETS, offsets=deleted)
 
 
-@groups.command("remove-members")
+@groups.command("remove-members", prints=_REMOVED)
 @click.argument("group", shell_complete=complete_groups)
 @click.option(
     "--instance-id",
@@ -373,7 +417,7 @@ async def delete_offsets(
 @YES
 @asynchronous
 async def remove_members(
-    session: Session,
+    session: CommandSession,
     group: str,
     *,
     instance_ids: tuple[str, ...],
@@ -392,5 +436,5 @@ async def remove_members(
                 group, instance_ids or None, reason=reason
             )
         )
-    rows = [{"group": group, "member": each} for each in session.good(results)]
-    session.show({"members": rows}, Table(rows, ("group", "member")))
+    removed = [{"group": group, "member": each} for each in session.good(results)]
+    session.show(_REMOVED, members=removed)

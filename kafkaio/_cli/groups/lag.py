@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.completion import complete_groups
-from kafkaio._cli.shell.session import Session
-from kafkaio._cli.shell.watch import Look, watch
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.shell.watch import Snapshot, watch
+from kafkaio._cli.text.document import (
+    INTEGER,
+    NUMBER,
+    PARTITION,
+    TEXT,
+    TIME,
+    Document,
+    Shape,
+    fields,
+    rows,
+)
 from kafkaio._cli.text.exits import Exit, short
 from kafkaio._cli.text.named import not_of_consumers, outcomes
-from kafkaio._cli.text.output import Column, Row, Table
+from kafkaio._cli.text.output import Row, Table, TableColumn
 from kafkaio._cli.text.values import Seconds, chosen, has_pattern, partition_row
 from kafkaio.types import TopicPartition
 
@@ -47,22 +58,42 @@ def _style(value: object) -> str:
     return "green" if not value else "yellow"
 
 
-_PARTITIONS = (
-    "group",
-    "topic",
-    "partition",
-    "committed",
-    "end",
-    Column("lag", style=_style),
+_CONSUMED: Final = NUMBER.or_null.column("CONSUMED/S").hidden
+_PRODUCED: Final = NUMBER.or_null.column("PRODUCED/S").hidden
+_RATES: Final = ("consumed_per_second", "produced_per_second")
+_PARTITION: Final[Mapping[str, Shape]] = {
+    "group": TEXT,
+    **PARTITION,
+    "committed": INTEGER.or_null,
+    "end": INTEGER.or_null,
+    "lag": INTEGER.or_null.column(style=_style),
+    "seconds_behind": NUMBER.or_null.doc("Only with --time.").hidden,
+    "consumed_per_second": _CONSUMED.doc("Only with --watch, from the second look on."),
+    "produced_per_second": _PRODUCED.doc("Likewise."),
+    "error": TEXT.or_null.hidden,
+}
+_GROUP: Final[Mapping[str, Shape]] = {
+    "group": TEXT,
+    "partitions": INTEGER,
+    "lag": INTEGER.column(style=_style),
+    "seconds_behind": NUMBER.or_null.hidden,
+    "consumed_per_second": _CONSUMED,
+    "produced_per_second": _PRODUCED,
+}
+_LAG: Final = Document(partitions=rows(**_PARTITION), groups=rows(**_GROUP))
+_LINE: Final = fields(time=TIME.hidden, **_PARTITION).doc(
+    "A line of --watch --jsonl: a partition."
 )
-_RATES = (
-    Column("consumed_per_second", "CONSUMED/S"),
-    Column("produced_per_second", "PRODUCED/S"),
+_TOTAL_LINE: Final = fields(time=TIME.hidden, **_GROUP).doc(
+    "A line of --watch --total --jsonl: a group."
 )
-_BEHIND = Column("seconds_behind", "SECONDS BEHIND")
 
 
-@command("lag", help="Show how far groups are behind.")
+@command(
+    "lag",
+    help="Show how far groups are behind.",
+    prints={"lag": _LAG, "line": _LINE, "total_line": _TOTAL_LINE},
+)
 @click.argument("groups", nargs=-1, shell_complete=complete_groups)
 @click.option("--regex", is_flag=True, help="Groups are regular expressions.")
 @click.option("--total", is_flag=True, help="Only the sum of each group.")
@@ -78,7 +109,7 @@ _BEHIND = Column("seconds_behind", "SECONDS BEHIND")
 )
 @watching
 @asynchronous
-async def lag(session: Session, groups: tuple[str, ...], **options: Any) -> None:
+async def lag(session: CommandSession, groups: tuple[str, ...], **options: Any) -> None:
     """Show how far groups are behind the ends of the logs.
 
     Groups can be globs; without any, it is all groups of consumers. With --watch there
@@ -89,30 +120,30 @@ async def lag(session: Session, groups: tuple[str, ...], **options: Any) -> None
         if options["is_watching"]:
             await watch(
                 session,
-                view.look,
+                view.observe,
                 interval=options["interval"],
                 rounds=options["rounds"],
             )
             return
         found = session.good(await view.ask(None))
-        rows, totals = await view.rows(found)
-    for row in rows:
+        partitions, totals = await view.rows(found)
+    for row in partitions:
         if row["error"] is not None:
             session.note(f"{row['topic']}-{row['partition']}: {row['error']}")
             session.exit_with(Exit.PARTIAL)
     tables = [Table(totals, view.total_columns())]
     if not options["total"]:
-        tables.insert(0, Table(rows, view.columns()))
+        tables.insert(0, Table(partitions, view.columns()))
     if not session.out.is_terminal:
         del tables[1:]
-    session.show({"partitions": rows, "groups": totals}, *tables)
+    session.show(_LAG, *tables, partitions=partitions, groups=totals)
 
 
 @dataclass
 class _View:
     """What is asked, and what the look before has seen."""
 
-    session: Session
+    session: CommandSession
     admin: Admin
     groups: Sequence[str]
     options: Mapping[str, Any]
@@ -146,8 +177,8 @@ class _View:
         empty = [name for name, it in found.items() if not getattr(it, "partitions", 0)]
         return {**found, **await not_of_consumers(self.admin, empty, unknown=True)}
 
-    async def look(self, seconds: float) -> Look:
-        """Look once, for `watch`."""
+    async def observe(self, seconds: float) -> Snapshot:
+        """Return what is seen now, for `watch`."""
         found = await self.ask(seconds)
         errors = [each for each in found.values() if isinstance(each, Exception)]
         if errors:
@@ -156,7 +187,7 @@ class _View:
         tables = [Table(totals, self.total_columns())]
         if not self.options["total"]:
             tables.insert(0, Table(rows, self.columns()))
-        return Look(totals if self.options["total"] else rows, tables)
+        return Snapshot(totals if self.options["total"] else rows, tables)
 
     async def rows(
         self, found: Mapping[str, GroupLag]
@@ -210,19 +241,17 @@ class _View:
                     behind[group, partition] = 0.0
         return behind | await ages(self.session, wanted)
 
-    def columns(self) -> list[str | Column]:
+    def columns(self) -> list[TableColumn]:
         """Return the columns of the partitions."""
-        return [*_PARTITIONS, *self._more()]
+        return _LINE.columns(*self._more())
 
-    def total_columns(self) -> list[str | Column]:
+    def total_columns(self) -> list[TableColumn]:
         """Return the columns of the groups."""
-        return ["group", "partitions", Column("lag", style=_style), *self._more()]
+        return _TOTAL_LINE.columns(*self._more())
 
-    def _more(self) -> Iterable[Column]:
-        if self.options["with_time"]:
-            yield _BEHIND
-        if self.options["is_watching"]:
-            yield from _RATES
+    def _more(self) -> list[str]:
+        behind = ["seconds_behind"] if self.options["with_time"] else []
+        return [*behind, *(_RATES if self.options["is_watching"] else ())]
 
 
 def _rate(before: int | None, after: int | None, elapsed: float) -> float | None:

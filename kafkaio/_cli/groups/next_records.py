@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio.types import TopicPartition
 
 #: How long to wait for the records. Partitions without one then have no age.
@@ -15,7 +15,7 @@ _FETCH_BYTES = 1024
 
 
 async def ages(
-    session: Session, wanted: Mapping[tuple[str, TopicPartition], int]
+    session: CommandSession, wanted: Mapping[tuple[str, TopicPartition], int]
 ) -> dict[tuple[str, TopicPartition], float]:
     """Return the seconds since the timestamp of the record at an offset, or after it.
 
@@ -40,7 +40,7 @@ async def ages(
 
 
 async def _times(
-    session: Session, offsets: Mapping[TopicPartition, int]
+    session: CommandSession, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """Return the timestamp of the first record at or after each offset."""
     forced = {

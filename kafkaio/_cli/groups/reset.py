@@ -11,15 +11,22 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio._cli.shell.command import Group, asynchronous
+from kafkaio._cli.shell.command import Group, asynchronous, command
 from kafkaio._cli.shell.completion import complete_groups
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import (
+    EXECUTED,
+    INTEGER,
+    PARTITION,
+    TEXT,
+    Document,
+    rows,
+)
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.source import text_of
 from kafkaio._cli.text.values import duration_of, partition_row, time_of
 from kafkaio._cli.topics.offsets import partitions_of
@@ -30,6 +37,10 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin, OffsetReset
     from kafkaio.admin._types import OffsetTarget
 
+_RESET: Final = Document(
+    offsets=rows(group=TEXT, **PARTITION, before=INTEGER.or_null, after=INTEGER),
+    executed=EXECUTED,
+)
 _FLAGS = ("to_earliest", "to_latest", "to_current")
 _VALUES = ("to_datetime", "to_offset", "by_duration", "shift_by", "from_file")
 
@@ -69,7 +80,7 @@ def _places(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command("reset", cls=Group.command_class)
+@command("reset", prints=_RESET)
 @click.argument("groups", nargs=-1, required=True, shell_complete=complete_groups)
 @_places
 @click.option(
@@ -83,7 +94,9 @@ def _places(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--dry-run", is_flag=True, help="Only show them, which is the default.")
 @click.option("--export", is_flag=True, help="Print CSV of the new offsets.")
 @asynchronous
-async def _reset(session: Session, groups: tuple[str, ...], **options: Any) -> None:
+async def _reset(
+    session: CommandSession, groups: tuple[str, ...], **options: Any
+) -> None:
     """Move the committed offsets of groups that have no members.
 
     Shows what would be, and writes it with --execute. An offset outside of the log
@@ -216,13 +229,13 @@ def _read_file(
 
 
 def _show(
-    session: Session,
+    session: CommandSession,
     resets: Mapping[str, Mapping[TopicPartition, OffsetReset]],
     options: Mapping[str, Any],
     *,
     with_group: bool,
 ) -> None:
-    rows = [
+    moved = [
         {
             "group": group,
             **partition_row(partition),
@@ -233,20 +246,17 @@ def _show(
         for partition, it in changes.items()
     ]
     if options["export"]:
-        _export(session, rows, with_group=with_group)
+        _export(session, moved, with_group=with_group)
         return
-    session.show(
-        {"offsets": rows, "executed": bool(options["execute"])},
-        Table(rows, ("group", "topic", "partition", "before", "after")),
-    )
-    if rows and not (options["execute"] or options["dry_run"]):
+    session.show(_RESET, offsets=moved, executed=bool(options["execute"]))
+    if moved and not (options["execute"] or options["dry_run"]):
         session.note("nothing was done: do it with --execute")
 
 
 def _export(
-    session: Session, rows: Iterable[Mapping[str, object]], *, with_group: bool
+    session: CommandSession, moved: Iterable[Mapping[str, object]], *, with_group: bool
 ) -> None:
     writer = csv.writer(session.out.out, lineterminator="\n")
     keys = ("group", "topic", "partition", "after")
-    for row in rows:
+    for row in moved:
         writer.writerow([row[key] for key in keys[0 if with_group else 1 :]])

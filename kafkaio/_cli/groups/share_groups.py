@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import (
+    BOOLEAN,
+    INTEGER,
+    PARTITION,
+    TEXT,
+    Document,
+    many,
+    rows,
+)
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, outcomes, partition_name, partitions_meant
 from kafkaio._cli.text.output import Table
@@ -19,43 +28,70 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ShareGroupDescription
 
-_LISTED: Final = ("group", "state", "coordinator")
-_MEMBERS: Final = (
-    *("group", "state", "member_id", "client_id", "host"),
-    *("subscription", "assignment"),
+_LISTED: Final = Document(
+    groups=rows(group=TEXT, state=TEXT.or_null, coordinator=INTEGER)
 )
-_OFFSETS: Final = ("group", "topic", "partition", "start_offset", "lag")
-_RESET: Final = ("topic", "partition", "before", "after")
+_MEMBERS: Final = rows(
+    member_id=TEXT,
+    client_id=TEXT,
+    host=TEXT,
+    rack=TEXT.or_null.hidden,
+    member_epoch=INTEGER.hidden,
+    subscription=many(TEXT),
+    assignment=rows(**PARTITION),
+)
+_DESCRIBED: Final = Document(
+    groups=rows(
+        group=TEXT,
+        state=TEXT,
+        coordinator=INTEGER,
+        assignor=TEXT,
+        group_epoch=INTEGER,
+        assignment_epoch=INTEGER,
+        members=_MEMBERS,
+    )
+)
+_DELETED: Final = Document(groups=rows(group=TEXT))
+_OFFSETS: Final = Document(
+    offsets=rows(
+        group=TEXT, **PARTITION, start_offset=INTEGER.or_null, lag=INTEGER.or_null
+    )
+)
+_RESET: Final = Document(
+    executed=BOOLEAN,
+    partitions=rows(**PARTITION, before=INTEGER.or_null, after=INTEGER),
+)
 
 share_groups: Group = Group(
     "share-groups", help="List, describe, reset and delete share groups."
 )
 
 
-@share_groups.command("list")
+@share_groups.command("list", prints=_LISTED)
 @asynchronous
-async def _list(session: Session) -> None:
+async def _list(session: CommandSession) -> None:
     """List the share groups of the cluster."""
     async with session.admin() as admin:
         found = await admin.list_groups(types=["share"])
-    rows = [
+    listed = [
         {"group": name, "state": it.state, "coordinator": it.coordinator}
         for name, it in found.items()
     ]
-    session.show({"groups": rows}, Table(rows, _LISTED))
+    session.show(_LISTED, groups=listed)
 
 
-@share_groups.command("describe")
+@share_groups.command("describe", prints=_DESCRIBED)
 @click.argument("group", nargs=-1, required=True)
 @asynchronous
-async def _describe(session: Session, group: tuple[str, ...]) -> None:
+async def _describe(session: CommandSession, group: tuple[str, ...]) -> None:
     """Describe groups and their members."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
         results = await outcomes(admin.describe_share_groups(names))
     found = session.good(results).values()
-    rows = [row for it in found for row in _member_rows(it)]
-    session.show({"groups": [_document(it) for it in found]}, Table(rows, _MEMBERS))
+    columns = [*_DESCRIBED.row.only("group", "state"), *_MEMBERS.columns()]
+    table = Table([row for it in found for row in _member_rows(it)], columns)
+    session.show(_DESCRIBED, table, groups=[_document(it) for it in found])
 
 
 def _document(it: ShareGroupDescription) -> dict[str, object]:
@@ -97,11 +133,13 @@ def _member_rows(it: ShareGroupDescription) -> list[dict[str, object]]:
     ] or [group]
 
 
-@share_groups.command("delete")
+@share_groups.command("delete", prints=_DELETED)
 @click.argument("group", nargs=-1, required=True)
 @YES
 @asynchronous
-async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> None:
+async def _delete(
+    session: CommandSession, group: tuple[str, ...], *, yes: bool
+) -> None:
     """Delete groups without members, with their offsets."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
@@ -112,29 +150,28 @@ async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> Non
         if known:
             session.confirm([f"delete: share group {name}" for name in known], yes=yes)
         results = await outcomes(admin.delete_share_groups(known))
-    rows = [{"group": name} for name in session.good(results)]
-    session.show({"groups": rows}, Table(rows, ("group",)))
+    session.show(_DELETED, groups=[{"group": it} for it in session.good(results)])
 
 
-@share_groups.command("offsets")
+@share_groups.command("offsets", prints=_OFFSETS)
 @click.argument("group", nargs=-1, required=True)
 @asynchronous
-async def _offsets(session: Session, group: tuple[str, ...]) -> None:
+async def _offsets(session: CommandSession, group: tuple[str, ...]) -> None:
     """Show the first offset that is not finished in each partition, and the lag."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
         results = await outcomes(admin.list_share_group_offsets(names))
-    rows = [
+    offsets = [
         {"group": name, **partition_row(tp)}
         | {"start_offset": None if it is None else it.start_offset}
         | {"lag": None if it is None else it.lag}
-        for name, offsets in session.good(results).items()
-        for tp, it in offsets.items()
+        for name, own in session.good(results).items()
+        for tp, it in own.items()
     ]
-    session.show({"offsets": rows}, Table(rows, _OFFSETS))
+    session.show(_OFFSETS, offsets=offsets)
 
 
-@share_groups.command("reset")
+@share_groups.command("reset", prints=_RESET)
 @click.argument("group")
 @click.option(
     "--topic",
@@ -148,7 +185,7 @@ async def _offsets(session: Session, group: tuple[str, ...]) -> None:
 @click.option("--execute", is_flag=True, help="Do it; else it is only shown.")
 @asynchronous
 async def _reset(  # noqa: PLR0913 - an argument for each option
-    session: Session,
+    session: CommandSession,
     group: str,
     topic: tuple[str, ...],
     to_datetime: str | None,
@@ -170,12 +207,12 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
         if execute:
             results = await outcomes(admin.alter_share_group_offsets(group, targets))
             done = session.good(by_name(results, partition_name))
-    rows = [
+    moved = [
         {**partition_row(tp), "before": before[tp], "after": targets[tp]}
         for tp in sorted(done)
     ]
-    session.show({"executed": execute, "partitions": rows}, Table(rows, _RESET))
-    if rows and not execute:
+    session.show(_RESET, executed=execute, partitions=moved)
+    if moved and not execute:
         session.note("nothing was done: do it with --execute")
 
 
@@ -193,7 +230,7 @@ async def _before(
 
 
 async def _targets(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     partitions: list[TopicPartition],
     moment: Literal["earliest", "latest"] | datetime,

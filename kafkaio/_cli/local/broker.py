@@ -14,8 +14,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
 from kafkaio._cli.local.parsing import add_formats
+from kafkaio._cli.text.document import TEXT, Document, fields, mapping_of
 from kafkaio._cli.text.exits import CommandFailed
-from kafkaio._cli.text.output import Output
+from kafkaio._cli.text.output import Printer
 from kafkaio.errors import ConfigurationError
 from kafkaio.security._loopback import is_loopback
 from kafkaio.security._references import resolve
@@ -30,6 +31,22 @@ if TYPE_CHECKING:
 
     from kafkaio._cli.local.parsing import Parser
 
+_LISTENER: Final = fields(
+    bound=TEXT.doc("Where the nodes listen; 0.0.0.0 for all interfaces."),
+    servers=TEXT.doc("HOST:PORT of each node, for clients."),
+)
+_LISTENING: Final = Document(
+    bootstrap_servers=TEXT.doc("HOST:PORT of each node, with commas between them."),
+    listeners=mapping_of(_LISTENER).doc("The listeners by name."),
+    certificates=fields(
+        authority=TEXT.doc("The certificate to trust."),
+        clients=mapping_of(TEXT).doc("Certificate and key of each user."),
+    )
+    .doc("The files for clients, in PEM, with --tls.")
+    .optional,
+)
+#: What is printed, by the names of the schemas.
+PRINTS: Final = {"broker": _LISTENING}
 _COMMAND: Final = "kafkaio broker"
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 9092
@@ -184,7 +201,7 @@ def _announce(broker: Broker, out: TextIO, output_format: str) -> None:
     if output_format:
         sys.stderr.write(warning)
         document = _document(broker)
-        Output(out, output_format, is_terminal=False).emit(document, ())
+        Printer(out, output_format, is_terminal=False).emit(document, ())
     else:
         out.write(warning)
         out.writelines(_listening(broker, name) for name in broker.listeners)
@@ -234,7 +251,7 @@ def _document(broker: Broker) -> dict[str, object]:
             "authority": str(files.authority),
             "clients": {user: str(file) for user, file in files.clients.items()},
         }
-    return document | {"errors": []}
+    return _LISTENING.made([], document)
 
 
 def _warn_of_strangers(broker: Broker) -> None:

@@ -9,8 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
 from kafkaio._cli.local.parsing import add_formats
+from kafkaio._cli.text.document import (
+    BOOLEAN,
+    BYTES,
+    INTEGER,
+    TEXT,
+    TIMESTAMP,
+    Document,
+    Shape,
+    constant,
+    fields,
+    many,
+    one_of,
+    reference,
+    rows,
+)
 from kafkaio._cli.text.exits import CommandFailed, Exit, short
-from kafkaio._cli.text.output import Output, error_row
+from kafkaio._cli.text.output import Printer, error_row
 from kafkaio.errors import CorruptRecord
 from kafkaio.testing._log.epochs import EPOCH_FILE, read_epochs
 from kafkaio.testing._log.formats import read_producer_snapshot, read_transaction_index
@@ -75,9 +90,9 @@ def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
             if not chosen.format:
                 out.write(f"{problem}\n")
     if chosen.format:
-        rows = [{"path": str(it.path), "problem": it.text} for it in problems]
-        document = {"problems": rows, "file_count": files, "errors": []}
-        Output(out, chosen.format, is_terminal=False).show(document)
+        found = [{"path": str(it.path), "problem": it.text} for it in problems]
+        document = _VERIFIED.made([], {"problems": found, "file_count": files})
+        Printer(out, chosen.format, is_terminal=False).show(document)
     else:
         out.write(f"{files} files, {len(problems)} problems\n")
     if not files:
@@ -107,9 +122,9 @@ def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
 
 def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> int:
     """Print a document, or a line for each file."""
-    rows: list[Row] = []
+    dumped: list[Row] = []
     errors: list[dict[str, object]] = []
-    output = Output(out, chosen.format, is_terminal=False)
+    output = Printer(out, chosen.format, is_terminal=False)
     for path in files:
         entries: list[Row] = []
         for found in _content(path, with_records=chosen.records):
@@ -122,13 +137,94 @@ def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> in
         if chosen.format == "jsonl":
             output.emit(row, ())
         else:
-            rows.append(row)
+            dumped.append(row)
     if chosen.format == "json":
-        output.show({"files": rows, "errors": errors})
+        output.show(_DUMPED.made(errors, {"files": dumped}))
     if not files:
         return Exit.USAGE
     return Exit.FAILED if errors else Exit.OK
 
+
+_TIMESTAMP: Final = reference("timestamp")
+_BATCH: Final = fields(
+    position=INTEGER.doc("In the file, in bytes."),
+    base_offset=INTEGER,
+    last_offset=INTEGER,
+    count=INTEGER,
+    size=INTEGER.doc("In bytes."),
+    magic=one_of(0, 1, 2),
+    codec=one_of("none", "gzip", "snappy", "lz4", "zstd"),
+    leader_epoch=INTEGER,
+    max_timestamp=_TIMESTAMP,
+    timestamp_type=one_of("none", "create", "log_append"),
+    producer_id=INTEGER,
+    producer_epoch=INTEGER,
+    base_sequence=INTEGER,
+    is_transactional=BOOLEAN,
+    is_control=BOOLEAN,
+    has_delete_horizon=BOOLEAN,
+    records=many(reference("record")).doc("With --records.").optional,
+)
+#: By kind of file: the name of an entry's schema, and the entry.
+_ENTRIES: Final[Mapping[str, tuple[str, Shape]]] = {
+    "segment": ("batch", _BATCH),
+    "offset_index": ("offset_entry", fields(offset=INTEGER, position=INTEGER)),
+    "time_index": ("time_entry", fields(timestamp=INTEGER, offset=INTEGER)),
+    "producer_snapshot": (
+        "producer",
+        fields(
+            producer_id=INTEGER,
+            producer_epoch=INTEGER,
+            last_sequence=INTEGER,
+            last_offset=INTEGER,
+            offset_delta=INTEGER,
+            timestamp=INTEGER,
+            coordinator_epoch=INTEGER,
+            first_offset=INTEGER,
+        ),
+    ),
+    "transaction_index": (
+        "aborted_transaction",
+        fields(
+            producer_id=INTEGER,
+            first_offset=INTEGER,
+            last_offset=INTEGER,
+            stable_offset=INTEGER,
+        ),
+    ),
+    "leader_epochs": ("epoch", fields(epoch=INTEGER, start_offset=INTEGER)),
+}
+
+
+def _file_of(kind: str, entries: Shape) -> dict[str, object]:
+    """The schema of a file of one kind."""
+    return fields(path=TEXT, kind=constant(kind), entries=entries).to_schema()
+
+
+_DUMPED: Final = Document(files=many(reference("file")))
+_VERIFIED: Final = Document(problems=rows(path=TEXT, problem=TEXT), file_count=INTEGER)
+#: What is printed, by the names of the schemas.
+PRINTS: Final[Mapping[str, Document | Shape]] = {
+    "dump": _DUMPED,
+    "verify": _VERIFIED,
+    "file": Shape(
+        {
+            "oneOf": [
+                *(_file_of(k, many(reference(n))) for k, (n, _) in _ENTRIES.items()),
+                _file_of("unknown", Shape({"type": "array", "maxItems": 0})),
+            ]
+        }
+    ).doc("A file; its entries end before what cannot be read, which is in errors."),
+    **dict(_ENTRIES.values()),
+    "record": fields(
+        offset=INTEGER,
+        timestamp=_TIMESTAMP,
+        key=BYTES,
+        value=BYTES,
+        headers=rows(name=TEXT, value=BYTES),
+    ),
+    "timestamp": TIMESTAMP,
+}
 
 #: What is raised for a file that has not the content it should have.
 _BROKEN: Final = (CorruptRecord, ValueError, IndexError)
@@ -194,11 +290,11 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 
 
-class _Entry(Protocol):
+class _LogEntryPort(Protocol):
     def _asdict(self) -> dict[str, int]: ...
 
 
-_READERS: Final[Mapping[str, Callable[[Path], Iterable[_Entry]]]] = {
+_READERS: Final[Mapping[str, Callable[[Path], Iterable[_LogEntryPort]]]] = {
     "leader_epochs": lambda path: read_epochs(path.read_bytes()),
     "offset_index": lambda path: read_offset_index(
         path.read_bytes(), base_offset_of(path)

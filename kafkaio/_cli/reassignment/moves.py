@@ -12,7 +12,7 @@ from kafkaio._cli.reassignment.files import (
     TOPIC_THROTTLES,
     throttled_replicas,
 )
-from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.shell.progress import ProgressBar
 from kafkaio.admin import (
     ConfigChange,
     ConfigChangeType,
@@ -96,7 +96,7 @@ async def wait_until_moved(
 
     At a terminal a bar on stderr shows how many partitions have come through.
     """
-    with Progress("moving", len(partitions), unit="partitions") as progress:
+    with ProgressBar("moving", len(partitions), unit="partitions") as progress:
         while moving := await admin.list_partition_reassignments(partitions):
             progress.add(len(partitions) - len(moving) - progress.done)
             await anyio.sleep(_POLL_SECONDS)

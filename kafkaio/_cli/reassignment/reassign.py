@@ -19,7 +19,18 @@ from kafkaio._cli.reassignment.files import (
 )
 from kafkaio._cli.reassignment.plan import Impossible, moved_replicas, plan
 from kafkaio._cli.shell.command import Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import (
+    BOOLEAN,
+    INTEGER,
+    PARTITION,
+    TEXT,
+    Document,
+    constant,
+    many,
+    one_of,
+    rows,
+)
 from kafkaio._cli.text.exits import CommandFailed, Exit, usage
 from kafkaio._cli.text.named import by_name, known_brokers, outcomes, partition_name
 from kafkaio._cli.text.output import Table
@@ -32,8 +43,28 @@ if TYPE_CHECKING:
     from kafkaio._cli.reassignment.moves import Replicas
     from kafkaio.admin import Admin
 
-_MOVES: Final = ("topic", "partition", "before", "after")
-_STATES: Final = ("topic", "partition", "replicas", "wanted", "state")
+_NODES: Final = many(INTEGER)
+_REPLICAS: Final = rows(**PARTITION, replicas=_NODES, log_dirs=many(TEXT))
+_MOVES: Final = rows(**PARTITION, before=_NODES, after=_NODES)
+_PLAN: Final = Document(
+    version=constant(1),
+    partitions=_REPLICAS.doc("As kafka-reassign-partitions reads it."),
+    before=_REPLICAS.doc("To undo it."),
+    copied_replicas=INTEGER,
+)
+_MOVED: Final = Document(executed=BOOLEAN, partitions=_MOVES, copied_replicas=INTEGER)
+_STATES: Final = Document(
+    done=BOOLEAN,
+    partitions=rows(
+        **PARTITION,
+        replicas=_NODES,
+        wanted=_NODES,
+        state=one_of("done", "moving", "different"),
+    ),
+)
+_CANCELLED: Final = Document(
+    executed=BOOLEAN, partitions=rows(**PARTITION, adding=_NODES, removing=_NODES)
+)
 _FILE: Final = click.argument("file", metavar="FILE")
 _EXECUTE: Final = click.option(
     "--execute", "--yes", "execute", is_flag=True, help="Do it; else it is only shown."
@@ -48,7 +79,7 @@ reassign: Group = Group(
 # ---- plan ----------------------------------------------------------------------------
 
 
-@reassign.command("plan")
+@reassign.command("plan", prints=_PLAN)
 @click.argument("topic", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All topics but internal ones.")
 @click.option(
@@ -70,7 +101,7 @@ reassign: Group = Group(
 @click.option("--disable-rack-aware", is_flag=True, help="Racks do not count.")
 @asynchronous
 async def _plan(  # noqa: PLR0913 - an argument for each option
-    session: Session,
+    session: CommandSession,
     topic: tuple[str, ...],
     topics_file: str | None,
     broker: tuple[int, ...],
@@ -101,12 +132,14 @@ async def _plan(  # noqa: PLR0913 - an argument for each option
         wanted = plan(current, racks, replication_factor)
     except Impossible as error:
         raise CommandFailed(str(error)) from None
-    document = {
+    before = assignment_document({tp: current[tp] for tp in wanted})
+    session.show(
+        _PLAN,
+        Table(_rows(current, wanted), _MOVES.columns()),
         **assignment_document(wanted),
-        "before": assignment_document({tp: current[tp] for tp in wanted})["partitions"],
-        "copied_replicas": moved_replicas(current, wanted),
-    }
-    session.show(document, Table(_rows(current, wanted), _MOVES))
+        before=before["partitions"],
+        copied_replicas=moved_replicas(current, wanted),
+    )
 
 
 async def _racks(
@@ -131,7 +164,7 @@ def _rows(current: Replicas, wanted: Replicas) -> list[dict[str, object]]:
 # ---- execute, verify, cancel ---------------------------------------------------------
 
 
-@reassign.command("execute")
+@reassign.command("execute", prints=_MOVED)
 @_FILE
 @click.option(
     "--throttle",
@@ -142,7 +175,12 @@ def _rows(current: Replicas, wanted: Replicas) -> list[dict[str, object]]:
 @_EXECUTE
 @asynchronous
 async def _execute(
-    session: Session, file: str, throttle: str | None, *, no_wait: bool, execute: bool
+    session: CommandSession,
+    file: str,
+    throttle: str | None,
+    *,
+    no_wait: bool,
+    execute: bool,
 ) -> None:
     """Move replicas as a file says; - reads stdin. Without --execute it is only shown.
 
@@ -159,14 +197,12 @@ async def _execute(
     wanted, rate = _read(file), _rate(throttle)
     async with session.admin() as admin:
         current = await _current(admin, wanted)
-        rows = _rows(current, wanted)
-        document = {
-            "executed": execute,
-            "partitions": rows,
-            "copied_replicas": moved_replicas(current, wanted),
-        }
+        moves = _rows(current, wanted)
+        copied = moved_replicas(current, wanted)
         if not execute:
-            session.show(document, Table(rows, _MOVES))
+            session.show(
+                _MOVED, executed=False, partitions=moves, copied_replicas=copied
+            )
             session.note("nothing was done: do it with --execute")
             return
         if rate is not None:
@@ -177,12 +213,12 @@ async def _execute(
             await wait_until_seen(admin, {tp: wanted[tp] for tp in done})
             if rate is not None:
                 await clear_throttle(admin, {tp.topic for tp in wanted})
-    document["partitions"] = rows = _rows(current, {tp: wanted[tp] for tp in done})
-    session.show(document, Table(rows, _MOVES))
+    moves = _rows(current, {tp: wanted[tp] for tp in done})
+    session.show(_MOVED, executed=True, partitions=moves, copied_replicas=copied)
 
 
 async def _start(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     wanted: Mapping[TopicPartition, tuple[int, ...] | None],
 ) -> list[TopicPartition]:
@@ -190,14 +226,16 @@ async def _start(
     return list(session.good(by_name(results, partition_name)))
 
 
-@reassign.command("verify")
+@reassign.command("verify", prints=_STATES)
 @_FILE
 @click.option("--wait", is_flag=True, help="Wait until nothing moves any more.")
 @click.option(
     "--clear-throttle", "clear", is_flag=True, help="Remove the throttle if all moved."
 )
 @asynchronous
-async def _verify(session: Session, file: str, *, wait: bool, clear: bool) -> None:
+async def _verify(
+    session: CommandSession, file: str, *, wait: bool, clear: bool
+) -> None:
     """Show how far the moves of a file have come; - reads stdin.
 
     The exit code is 1 unless all replicas are where the file wants them.
@@ -215,16 +253,16 @@ async def _verify(session: Session, file: str, *, wait: bool, clear: bool) -> No
             await wait_until_seen(admin, wanted)
         current = await _current(admin, wanted)
         moving = await admin.list_partition_reassignments(wanted)
-        rows = [
+        states = [
             partition_row(tp)
             | {"replicas": current[tp], "wanted": there}
             | {"state": _state(tp in moving, current[tp], there)}
             for tp, there in sorted(wanted.items())
         ]
-        is_done = all(row["state"] == "done" for row in rows)
+        is_done = all(row["state"] == "done" for row in states)
         if clear and is_done:
             await clear_throttle(admin, {tp.topic for tp in wanted})
-    session.show({"done": is_done, "partitions": rows}, Table(rows, _STATES))
+    session.show(_STATES, done=is_done, partitions=states)
     if not is_done:
         session.exit_with(Exit.FAILED)
 
@@ -235,13 +273,13 @@ def _state(is_moving: bool, current: tuple[int, ...], wanted: tuple[int, ...]) -
     return "done" if current == wanted else "different"
 
 
-@reassign.command("cancel")
+@reassign.command("cancel", prints=_CANCELLED)
 @click.argument("file", metavar="[FILE]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Whatever moves.")
 @_EXECUTE
 @asynchronous
 async def _cancel(
-    session: Session, file: str | None, *, everything: bool, execute: bool
+    session: CommandSession, file: str | None, *, everything: bool, execute: bool
 ) -> None:
     """Stop moves: those of a file, or all; replicas stay where they were before."""
     if (file is None) != everything:
@@ -249,7 +287,7 @@ async def _cancel(
     wanted = None if file is None else _read(file)
     async with session.admin() as admin:
         moving = await admin.list_partition_reassignments(wanted)
-        rows = [
+        moves = [
             partition_row(tp)
             | {"adding": it.adding_replicas, "removing": it.removing_replicas}
             for tp, it in moving.items()
@@ -259,10 +297,9 @@ async def _cancel(
             if execute
             else list(moving)
         )
-    rows = [row for row, tp in zip(rows, moving, strict=True) if tp in done]
-    columns = ("topic", "partition", "adding", "removing")
-    session.show({"executed": execute, "partitions": rows}, Table(rows, columns))
-    if rows and not execute:
+    moves = [row for row, tp in zip(moves, moving, strict=True) if tp in done]
+    session.show(_CANCELLED, executed=execute, partitions=moves)
+    if moves and not execute:
         session.note("nothing was done: do it with --execute")
 
 

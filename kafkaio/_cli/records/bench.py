@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import click
 
-from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.records.places import PLACE_RANGE, PlaceRange
 from kafkaio._cli.shell.command import Group, asynchronous
-from kafkaio._cli.shell.progress import Progress
-from kafkaio._cli.text.output import Column, Table
+from kafkaio._cli.shell.progress import ProgressBar
+from kafkaio._cli.text.document import (
+    INTEGER,
+    NUMBER,
+    Document,
+    mapping_of,
+    one_of,
+    rows,
+)
+from kafkaio._cli.text.output import Table, TableColumn
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.errors import AuthorizationError, BrokerError, UnknownTopicOrPartition
 from kafkaio.protocol._error_codes import ErrorCode
@@ -26,23 +34,35 @@ if TYPE_CHECKING:
         MemoryObjectSendStream,
     )
 
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Delivery, Producer
 
 #: About so many latencies are measured; a sample costs the producer next to nothing.
 _SAMPLES: Final = 10_000
 #: Every so many records the clock is looked at.
-_LOOK_EVERY: Final = 100
+_CHECK_EVERY: Final = 100
 _PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
-_COLUMNS: Final[tuple[str | Column, ...]] = (
-    "phase",
-    "records",
-    "seconds",
-    Column("records_per_second", "RECORDS/S"),
-    Column("megabytes_per_second", "MB/S"),
-    *(Column(name, f"{name.upper()} MS") for name in _PERCENTILES),
+_LATENCIES: Final = mapping_of(NUMBER).having(*_PERCENTILES)
+_BENCH: Final = Document(
+    results=rows(
+        phase=one_of("produce", "consume"),
+        records=INTEGER,
+        bytes=INTEGER.hidden,
+        seconds=NUMBER,
+        records_per_second=NUMBER.column("RECORDS/S"),
+        megabytes_per_second=NUMBER.column("MB/S"),
+        latency_ms=_LATENCIES.or_null.hidden,
+    ),
+    cpu_seconds=NUMBER,
+    cpu_percent=NUMBER,
+    cpu_microseconds_per_record=NUMBER.or_null,
 )
+_PRINTS: Final = {"bench": _BENCH}
+_COLUMNS: Final = [
+    *_BENCH.row.columns(),
+    *(TableColumn(name, f"{name.upper()} MS") for name in _PERCENTILES),
+]
 
 bench: Group = Group(
     "bench", help="Measure how fast records are produced and consumed."
@@ -135,46 +155,48 @@ def _load_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@bench.command("produce")
+@bench.command("produce", prints=_PRINTS)
 @click.argument("topic")
 @_load_options
 @asynchronous
 async def bench_produce(
-    session: Session, topic: str, records: int, size: int, rate: float, keys: int
+    session: CommandSession, topic: str, records: int, size: int, rate: float, keys: int
 ) -> None:
     """Measure how fast records are acknowledged, as kafka-producer-perf-test does."""
     load = _Load(topic, records, size, rate, keys)
     await _create(session, topic)
     async with session.producer() as producer:
-        with Progress("produce", records) as progress:
+        with ProgressBar("produce", records) as progress:
             cpu = time.process_time()
             measure = await _produce(producer, load, progress)
             cpu = time.process_time() - cpu
     _show(session, [measure], cpu)
 
 
-@bench.command("consume")
+@bench.command("consume", prints=_PRINTS)
 @click.argument("topic")
 @click.option("-n", "--records", type=click.IntRange(min=1), help="Stop after so many.")
-@click.option("-o", "--offset", type=PLACES, default=Places(), help="Where to begin.")
+@click.option(
+    "-o", "--offset", type=PLACE_RANGE, default=PlaceRange(), help="Where to begin."
+)
 @asynchronous
 async def bench_consume(
-    session: Session, topic: str, records: int | None, offset: Places
+    session: CommandSession, topic: str, records: int | None, offset: PlaceRange
 ) -> None:
     """Measure how fast records are read, as kafka-consumer-perf-test does.
 
     It stops at the end as it is now.
     """
-    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
+    from kafkaio._cli.records.ranges import NO_GROUP, ReadPlan, begin
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
     async with session.consumer(forced=settings) as consumer:
-        until = await begin(consumer, Reading([topic], places=offset, stops=True))
+        reader = await begin(consumer, ReadPlan([topic], places=offset, stops=True))
         measure = _Measure("consume")
-        with Progress("consume", records or until.total) as progress:
+        with ProgressBar("consume", records or reader.total) as progress:
             cpu = time.process_time()
             began = now()
-            async for batch, end in until.batches():
+            async for batch, end in reader.batches():
                 left = None if records is None else records - measure.records
                 values = batch.values()
                 if end is not None:
@@ -188,16 +210,16 @@ async def bench_consume(
     _show(session, [measure], cpu)
 
 
-@bench.command("both")
+@bench.command("both", prints=_PRINTS)
 @click.argument("topic")
 @_load_options
 @asynchronous
 async def bench_both(
-    session: Session, topic: str, records: int, size: int, rate: float, keys: int
+    session: CommandSession, topic: str, records: int, size: int, rate: float, keys: int
 ) -> None:
     """Produce and consume at once; latencies of consume are from end to end."""
     from kafkaio._cli.records.places import Place
-    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
+    from kafkaio._cli.records.ranges import NO_GROUP, ReadPlan, begin
 
     load = _Load(topic, records, size, rate, keys)
     settings = {**NO_GROUP, "auto_offset_reset": "latest"}
@@ -207,9 +229,9 @@ async def bench_both(
         session.consumer(forced=settings) as consumer,
         session.producer() as producer,
     ):
-        end = Places(Place("latest"))
-        await begin(consumer, Reading([topic], places=end))
-        with Progress("produce and consume", records) as progress:
+        end = PlaceRange(Place("latest"))
+        await begin(consumer, ReadPlan([topic], places=end))
+        with ProgressBar("produce and consume", records) as progress:
             cpu = time.process_time()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_arrive, consumer, load, arrived)
@@ -218,7 +240,7 @@ async def bench_both(
     _show(session, [sent, arrived], cpu)
 
 
-async def _create(session: Session, topic: str) -> None:
+async def _create(session: CommandSession, topic: str) -> None:
     """Create the topic if there is none, with the partitions that brokers choose.
 
     Raises:
@@ -260,7 +282,7 @@ def _count(measure: _Measure, values: Sequence[object]) -> None:
     measure.size += sum(len(value) for value in values if isinstance(value, bytes))
 
 
-async def _produce(producer: Producer, load: _Load, progress: Progress) -> _Measure:
+async def _produce(producer: Producer, load: _Load, progress: ProgressBar) -> _Measure:
     """Send a load; return when all of it is acknowledged."""
     measure = _Measure("produce")
     samples: MemoryObjectSendStream[tuple[float, Delivery]]
@@ -282,7 +304,7 @@ async def _produce(producer: Producer, load: _Load, progress: Progress) -> _Meas
 async def _send(
     producer: Producer,
     load: _Load,
-    progress: Progress,
+    progress: ProgressBar,
     samples: MemoryObjectSendStream[tuple[float, Delivery]],
 ) -> deque[Delivery]:
     """Send the records; return the deliveries that were not settled at the end."""
@@ -298,7 +320,7 @@ async def _send(
         if not number % every:
             samples.send_nowait((now(), delivery))
         pending.append(delivery)
-        if not number % _LOOK_EVERY:
+        if not number % _CHECK_EVERY:
             _settle(pending)
             progress.add(number - progress.done)
             if load.rate:
@@ -322,8 +344,8 @@ async def _sample(
             measure.latencies.append(now() - began)
 
 
-def _show(session: Session, measures: Sequence[_Measure], cpu: float) -> None:
-    rows = [measure.row() for measure in measures]
+def _show(session: CommandSession, measures: Sequence[_Measure], cpu: float) -> None:
+    results = [measure.row() for measure in measures]
     records = max((measure.records for measure in measures), default=0)
     seconds = max((measure.seconds for measure in measures), default=0.0)
     process: dict[str, object] = {
@@ -334,8 +356,8 @@ def _show(session: Session, measures: Sequence[_Measure], cpu: float) -> None:
         else None,
     }
     shown = []
-    for row in rows:
+    for row in results:
         latency = row["latency_ms"]
         shown.append({**row, **(latency if isinstance(latency, dict) else {})})
-    document = {"results": rows, **process}
-    session.show(document, Table(shown, _COLUMNS), Table([process], [*process]))
+    tables = Table(shown, _COLUMNS), Table([process], [*process])
+    session.show(_BENCH, *tables, results=results, **process)

@@ -6,37 +6,64 @@ import sys
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from itertools import islice
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import anyio
 import click
 
 from kafkaio._cli.records.compiled import Compiled
 from kafkaio._cli.records.filters import Filter, compile_filter
-from kafkaio._cli.records.places import BEGINNING, PLACES, Place, Places
+from kafkaio._cli.records.places import BEGINNING, PLACE_RANGE, Place, PlaceRange
 from kafkaio._cli.records.record_json import envelope_of, json_of
 from kafkaio._cli.records.rendering import Renderer, compile_format, compile_kcat_format
 from kafkaio._cli.shell.command import asynchronous, command
-from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.shell.progress import ProgressBar
+from kafkaio._cli.text.document import (
+    BYTES,
+    INTEGER,
+    TEXT,
+    TIMESTAMP,
+    Document,
+    fields,
+    many,
+    one_of,
+    reference,
+    rows,
+)
 from kafkaio._cli.text.values import has_pattern
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kafkaio._cli.records.sinks import Sink
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.records.sinks import RecordSinkPort
+    from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
+#: `json_of` writes the records, a line at a time.
+_PRINTS: Final = {
+    "consume": Document(records=many(reference("line"))),
+    "line": fields(
+        topic=TEXT,
+        partition=INTEGER,
+        offset=INTEGER,
+        timestamp=TIMESTAMP,
+        timestamp_type=one_of("none", "create", "append"),
+        key=BYTES,
+        value=BYTES,
+        headers=rows(name=TEXT, value=BYTES),
+        leader_epoch=INTEGER.doc("-1 if unknown."),
+    ),
+}
 #: How long a commit may take when the command is interrupted.
 _COMMIT_SECONDS = 0.5
 
 
-class _Options(TypedDict):
+class _ConsumeOptions(TypedDict):
     """The options of the command."""
 
     group: str | None
     partition: tuple[int, ...]
-    offset: Places
+    offset: PlaceRange
     stop: bool
     count: int | None
     keep: Filter | None
@@ -48,7 +75,7 @@ class _Options(TypedDict):
     read_committed: bool
 
 
-@command("consume", help="Print records, or write them to a file.")
+@command("consume", help="Print records, or write them to a file.", prints=_PRINTS)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @click.option("-g", "--group", help="Read as a member of a group, and commit.")
 @click.option(
@@ -57,8 +84,8 @@ class _Options(TypedDict):
 @click.option(
     "-o",
     "--offset",
-    type=PLACES,
-    default=Places(),
+    type=PLACE_RANGE,
+    default=PlaceRange(),
     show_default="beginning",
     help="beginning, end, N, -N before the end, @TIME, or A..B.",
 )
@@ -91,10 +118,10 @@ class _Options(TypedDict):
 )
 @asynchronous
 async def consume(
-    session: Session, topics: tuple[str, ...], **options: Unpack[_Options]
+    session: CommandSession, topics: tuple[str, ...], **options: Unpack[_ConsumeOptions]
 ) -> None:
     """Print records until Ctrl+C, a number of them, or the end."""
-    from kafkaio._cli.records.ranges import Reading, begin
+    from kafkaio._cli.records.ranges import ReadPlan, begin
 
     _check(session, topics, options)
     group = options["group"]
@@ -106,7 +133,7 @@ async def consume(
     if options["read_committed"]:
         settings["isolation_level"] = "read_committed"
     is_group = group is not None
-    reading = Reading(
+    plan = ReadPlan(
         topics,
         options["partition"],
         options["offset"],
@@ -116,30 +143,32 @@ async def consume(
     )
     wanted = list(topics) if is_group else None
     async with session.consumer(forced=settings, topics=wanted) as consumer:
-        until = await begin(consumer, reading)
+        reader = await begin(consumer, plan)
         is_shown = _file(options) is not None or not sys.stdout.isatty()
         with (
             closing(_sink(session, options)) as sink,
-            Progress(", ".join(topics), until.total, is_shown=is_shown) as progress,
+            ProgressBar(", ".join(topics), reader.total, is_shown=is_shown) as progress,
         ):
-            printing = _Printing(sink, progress, options["keep"], options["count"])
+            printer = _RecordPrinter(sink, progress, options["keep"], options["count"])
             try:
-                async for batch, end in until.batches():
-                    printing.take(batch, end)
-                    if printing.is_full:
+                async for batch, end in reader.batches():
+                    printer.take(batch, end)
+                    if printer.is_full:
                         break
-                until.note_if_left_out(session, group)
-                await printing.commit(consumer, is_group=is_group)
+                reader.note_if_left_out(session, group)
+                await printer.commit(consumer, is_group=is_group)
             finally:  # after Ctrl+C, or an error that is raised on
                 with suppress(KafkaError), anyio.move_on_after(_COMMIT_SECONDS):
-                    await printing.commit(consumer, is_group=is_group)
+                    await printer.commit(consumer, is_group=is_group)
 
 
-def _file(options: _Options) -> str | None:
+def _file(options: _ConsumeOptions) -> str | None:
     return options["to_arrow"] or options["to_parquet"]
 
 
-def _check(session: Session, topics: Iterable[str], options: _Options) -> None:
+def _check(
+    session: CommandSession, topics: Iterable[str], options: _ConsumeOptions
+) -> None:
     """Refuse options that exclude each other, and patterns."""
     for topic in topics:
         if has_pattern([topic], regex=False):
@@ -166,7 +195,7 @@ def _check(session: Session, topics: Iterable[str], options: _Options) -> None:
         )
 
 
-def _sink(session: Session, options: _Options) -> Sink:
+def _sink(session: CommandSession, options: _ConsumeOptions) -> RecordSinkPort:
     from kafkaio._cli.records.sinks import ArrowSink, JsonSink, TextSink, line_of
 
     if (path := _file(options)) is not None:
@@ -182,11 +211,15 @@ def _sink(session: Session, options: _Options) -> Sink:
     return TextSink(out, given or compile_format(r"%v\n"))
 
 
-class _Printing:
+class _RecordPrinter:
     """Writes batches to a sink, as far as they are wanted."""
 
     def __init__(
-        self, sink: Sink, progress: Progress, keep: Filter | None, count: int | None
+        self,
+        sink: RecordSinkPort,
+        progress: ProgressBar,
+        keep: Filter | None,
+        count: int | None,
     ) -> None:
         self._sink = sink
         self._progress = progress

@@ -12,17 +12,17 @@ import click
 
 from kafkaio._cli.records.compiled import Compiled
 from kafkaio._cli.records.filters import Filter, compile_filter
-from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.records.places import PLACE_RANGE, PlaceRange
+from kafkaio._cli.records.sending import SENT, RecordSender, SendSummary, show_sent
 from kafkaio._cli.shell.command import asynchronous, command
-from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.shell.progress import ProgressBar
 from kafkaio._runtime.clock import now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from kafkaio._cli.records.ranges import Until
-    from kafkaio._cli.records.sending import Sending, Sent
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.records.ranges import BoundedReader
+    from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Producer, ProducerStatistics, Transaction
     from kafkaio.types import Record, TopicPartition
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 #: How often offsets are committed.
 _COMMIT_SECONDS = 5.0
 #: How often it is looked whether transactions have come to the end.
-_LOOK_SECONDS = 0.1
+_CHECK_SECONDS = 0.1
 
 
-class _Options(TypedDict):
+class _CopyOptions(TypedDict):
     """The options of the command."""
 
     to_bootstrap: str | None
     to_profile: str | None
     partitions: bool
     group: str | None
-    offset: Places
+    offset: PlaceRange
     follow: bool
     keep: Filter | None
     exactly_once: bool
 
 
-@command("copy", help="Copy records from one topic to another.")
+@command("copy", help="Copy records from one topic to another.", prints=SENT)
 @click.argument("source")
 @click.argument("destination", metavar="DEST")
 @click.option("--to-bootstrap", metavar="HOST:PORT,...", help="The cluster of DEST.")
@@ -54,7 +54,11 @@ class _Options(TypedDict):
 @click.option("--partitions", is_flag=True, help="Keep the number of the partition.")
 @click.option("-g", "--group", help="Go on where this group stopped.")
 @click.option(
-    "-o", "--offset", type=PLACES, default=Places(), help="Where to begin, or A..B."
+    "-o",
+    "--offset",
+    type=PLACE_RANGE,
+    default=PlaceRange(),
+    help="Where to begin, or A..B.",
 )
 @click.option("--follow", is_flag=True, help="Go on after the end as it is now.")
 @click.option(
@@ -68,15 +72,17 @@ class _Options(TypedDict):
 )
 @asynchronous
 async def copy(
-    session: Session, source: str, destination: str, **options: Unpack[_Options]
+    session: CommandSession,
+    source: str,
+    destination: str,
+    **options: Unpack[_CopyOptions],
 ) -> None:
     """Copy keys, values, headers and timestamps.
 
     With --group, offsets are committed after the copies are acknowledged: what was
     copied since the last commit may be copied again. With --exactly-once nothing is.
     """
-    from kafkaio._cli.records.ranges import Reading, begin
-    from kafkaio._cli.records.sending import show_sent
+    from kafkaio._cli.records.ranges import ReadPlan, begin
 
     group = options["group"]
     _check(source, destination, options)
@@ -86,7 +92,7 @@ async def copy(
         "isolation_level": "read_committed",
         "group_id": group,
     }
-    reading = Reading(
+    plan = ReadPlan(
         [source],
         places=options["offset"],
         is_group=group is not None,
@@ -98,18 +104,18 @@ async def copy(
         session.consumer(forced=settings, topics=topics) as consumer,
         _producer(session, options) as producer,
     ):
-        until = await begin(consumer, reading)
-        with Progress(f"{source} to {destination}", until.total) as progress:
-            copying = _Copying(consumer, producer, destination, options, progress)
+        reader = await begin(consumer, plan)
+        with ProgressBar(f"{source} to {destination}", reader.total) as progress:
+            copier = _Copier(consumer, producer, destination, options, progress)
             if options["exactly_once"]:
-                sent = await copying.exactly_once(until)
+                sent = await copier.exactly_once(reader)
             else:
-                sent = await copying.at_least_once(session, until)
-        until.note_if_left_out(session, group)
+                sent = await copier.at_least_once(session, reader)
+        reader.note_if_left_out(session, group)
     show_sent(session, sent, source, destination)
 
 
-def _check(source: str, destination: str, options: _Options) -> None:
+def _check(source: str, destination: str, options: _CopyOptions) -> None:
     is_elsewhere = options["to_bootstrap"] or options["to_profile"]
     if options["to_bootstrap"] and options["to_profile"]:
         raise click.UsageError("--to-bootstrap and --to-profile exclude each other")
@@ -119,18 +125,18 @@ def _check(source: str, destination: str, options: _Options) -> None:
         raise click.UsageError("--exactly-once works within one cluster only")
     if options["exactly_once"] and options["group"] is None:
         raise click.UsageError("--exactly-once needs a --group, which keeps the place")
-    if options["group"] is not None and options["offset"] != Places():
+    if options["group"] is not None and options["offset"] != PlaceRange():
         raise click.UsageError("--group and --offset exclude each other")
 
 
 def _producer(
-    session: Session, options: _Options
+    session: CommandSession, options: _CopyOptions
 ) -> AbstractAsyncContextManager[Producer]:
     """Return the producer, of the other cluster if there is one.
 
     An address alone is reached by the options of the source, a profile by its own.
     """
-    from kafkaio._cli.shell.connection import Connection
+    from kafkaio._cli.shell.connection import ConnectionOptions
     from kafkaio._config import ProducerConfig
     from kafkaio._producer import Producer
 
@@ -143,12 +149,12 @@ def _producer(
     given = replace(session.given, bootstrap_server=servers)
     if profile is not None:
         given = replace(given, profile=profile, config=None, properties={})
-    other = Connection(given, ask=session.connection.ask)
+    other = ConnectionOptions(given, ask=session.connection.ask)
     made = Producer.from_properties(other.properties(ProducerConfig, forced=settings))
     return session.started(made)
 
 
-class _Copying:
+class _Copier:
     """Copies what a consumer reads."""
 
     def __init__(
@@ -156,8 +162,8 @@ class _Copying:
         consumer: Consumer,
         producer: Producer,
         destination: str,
-        options: _Options,
-        progress: Progress,
+        options: _CopyOptions,
+        progress: ProgressBar,
     ) -> None:
         self._consumer = consumer
         self._producer = producer
@@ -168,36 +174,36 @@ class _Copying:
         self._progress = progress
         self._done: dict[TopicPartition, int] = {}
 
-    async def at_least_once(self, session: Session, until: Until) -> Sent:
+    async def at_least_once(
+        self, session: CommandSession, reader: BoundedReader
+    ) -> SendSummary:
         """Copy, and commit what was acknowledged; return what became of the records.
 
         The first failure ends it, so that the group's place is before the record.
         """
-        from kafkaio._cli.records.sending import Sending
-
-        sending = Sending(self._producer)
+        sender = RecordSender(self._producer)
         due = now() + _COMMIT_SECONDS
-        settle = partial(self._settle, sending)
-        async with sending.to_the_end(session, "copied", settle):
-            async for batch, end in until.batches():
+        settle = partial(self._settle, sender)
+        async with sender.to_the_end(session, "copied", settle):
+            async for batch, end in reader.batches():
                 for record in self._wanted(batch, end):
-                    await self._send(sending, record)
-                self._progress.add(sending.number - self._progress.done)
+                    await self._send(sender, record)
+                self._progress.add(sender.number - self._progress.done)
                 self._done[batch.topic_partition] = end or batch.last_offset + 1
                 if now() >= due:
                     await settle()
                     due = now() + _COMMIT_SECONDS
-                if sending.sent.failed:
+                if sender.sent.failed:
                     break
-        return sending.sent
+        return sender.sent
 
     def _wanted(self, records: Iterable[Record], end: int | None) -> Iterable[Record]:
         if end is not None:
             records = (record for record in records if record.offset < end)
         return records if self._keep is None else filter(self._keep, records)
 
-    async def _send(self, sending: Sending, record: Record) -> None:
-        await sending.send(
+    async def _send(self, sender: RecordSender, record: Record) -> None:
+        await sender.send(
             self._destination,
             record.value,
             record.key,
@@ -206,10 +212,10 @@ class _Copying:
             record.partition if self._keeps_partitions else None,
         )
 
-    async def _settle(self, sending: Sending) -> None:
+    async def _settle(self, sender: RecordSender) -> None:
         """Wait for the copies, and commit the places if none of them failed."""
-        await sending.flush()
-        if not self._is_group or sending.sent.failed or not self._done:
+        await sender.flush()
+        if not self._is_group or sender.sent.failed or not self._done:
             return
         assigned = self._consumer.assignment
         await self._consumer.commit(
@@ -217,12 +223,11 @@ class _Copying:
         )
         self._done.clear()
 
-    async def exactly_once(self, until: Until) -> Sent:
+    async def exactly_once(self, reader: BoundedReader) -> SendSummary:
         """Copy in transactions, which commit the group's offsets, too."""
         from kafkaio import exactly_once
-        from kafkaio._cli.records.sending import Sent
 
-        producer = _Noting(self._producer)
+        producer = _CountingProducer(self._producer)
 
         async def copy_all(tx: Transaction, records: list[Record]) -> None:
             for record in records:
@@ -242,18 +247,20 @@ class _Copying:
 
         async def close_at_the_end() -> None:
             while True:
-                await anyio.sleep(_LOOK_SECONDS)
-                if await self._is_over(until, producer):
+                await anyio.sleep(_CHECK_SECONDS)
+                if await self._is_over(reader, producer):
                     await self._consumer.close()
                     return
 
         async with anyio.create_task_group() as tasks:
-            if until.has_end:
+            if reader.has_end:
                 tasks.start_soon(close_at_the_end)
             await exactly_once(self._consumer, producer, copy_all)
-        return Sent(producer.committed)
+        return SendSummary(producer.committed)
 
-    async def _is_over(self, until: Until, producer: _Noting) -> bool:
+    async def _is_over(
+        self, reader: BoundedReader, producer: _CountingProducer
+    ) -> bool:
         """Whether everything up to the end was read, and is committed.
 
         After the last record there may be markers of transactions, so that no offset
@@ -265,7 +272,7 @@ class _Copying:
         positions = {tp: await self._consumer.position(tp) for tp in assigned}
         committed = await self._consumer.committed(assigned)
         for tp in assigned:
-            end, found = until.end_of(tp), committed[tp]
+            end, found = reader.end_of(tp), committed[tp]
             offset = 0 if found is None else found.offset
             if end is None or offset >= end:
                 continue
@@ -278,7 +285,7 @@ class _Copying:
         return bool(assigned)
 
 
-class _Noting:
+class _CountingProducer:
     """A producer that notes what becomes of its transactions, for `exactly_once`.
 
     Attributes:

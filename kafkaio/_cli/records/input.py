@@ -31,7 +31,7 @@ class InputError(ValueError):
 
 
 @dataclass(slots=True)
-class Written:
+class InputRecord:
     """A record that was read from input.
 
     Attributes:
@@ -51,17 +51,17 @@ class Written:
     timestamp: int | None = None
 
 
-class Reader(Protocol):
+class InputReaderPort(Protocol):
     """Turns pieces of input into records."""
 
-    def feed(self, data: bytes) -> Iterator[Written]:
+    def feed(self, data: bytes) -> Iterator[InputRecord]:
         """Yield the records that end in the input so far.
 
         Raises:
             InputError: the input does not have the format.
         """
 
-    def finish(self) -> Iterator[Written]:
+    def finish(self) -> Iterator[InputRecord]:
         """Yield the last record, which may lack its last delimiter.
 
         Raises:
@@ -73,7 +73,7 @@ class _NeedMore(Exception):
     """The input so far does not hold the whole record."""
 
 
-class _State:
+class _InputState:
     """The buffer, the place in it, and what the record has so far."""
 
     def __init__(self) -> None:
@@ -94,11 +94,11 @@ class _State:
         return found
 
 
-_Step = Callable[[_State], None]
+_Step = Callable[[_InputState], None]
 
 
 class FormatReader:
-    """Reads records by a format; implements `Reader`.
+    """Reads records by a format; implements `InputReaderPort`.
 
     Args:
         layout: the format, in the language of `kafkaio._cli.records.format`.
@@ -113,12 +113,12 @@ class FormatReader:
         if not parts or all(isinstance(part, Literal) for part in parts):
             raise FormatError("the format reads nothing of a record", layout, 0)
         self._steps = _compiled(parts, layout)
-        self._state = _State()
+        self._state = _InputState()
         self._records = 0
         self._lines = 1
 
-    def feed(self, data: bytes) -> Iterator[Written]:
-        """Yield the records that end in the input so far; see `Reader`."""
+    def feed(self, data: bytes) -> Iterator[InputRecord]:
+        """Yield the records that end in the input so far; see `InputReaderPort`."""
         state = self._state
         state.data = state.data[state.position :] + data
         state.position = 0
@@ -131,8 +131,8 @@ class FormatReader:
                 return
             yield found
 
-    def finish(self) -> Iterator[Written]:
-        """Yield the records that are left; see `Reader`."""
+    def finish(self) -> Iterator[InputRecord]:
+        """Yield the records that are left; see `InputReaderPort`."""
         state = self._state
         state.is_end = True
         yield from self.feed(b"")
@@ -140,7 +140,7 @@ class FormatReader:
             left = len(state.data) - state.position
             raise self._error(f"the input ends within a record ({left} bytes of it)")
 
-    def _read(self) -> Written:
+    def _read(self) -> InputRecord:
         state = self._state
         start = state.position
         state.sizes, state.fields, state.headers = {}, {}, []
@@ -159,11 +159,11 @@ class FormatReader:
         return InputError(f"line {self._lines}, record {self._records + 1}: {text}")
 
 
-def _written(state: _State) -> Written:
+def _written(state: _InputState) -> InputRecord:
     fields = state.fields
     topic, key, value = fields.get("t"), fields.get("k"), fields.get("v")
     partition, timestamp = fields.get("p"), fields.get("d")
-    return Written(
+    return InputRecord(
         topic=topic.decode() if isinstance(topic, bytes) else None,
         partition=partition if isinstance(partition, int) else None,
         key=key or None if isinstance(key, bytes) else None,
@@ -222,7 +222,7 @@ def _refuse_twice(part: Part, seen: set[str], layout: str) -> None:
 
 
 def _exact(data: bytes) -> _Step:
-    def step(state: _State) -> None:
+    def step(state: _InputState) -> None:
         there = state.data[state.position : state.position + len(data)]
         if there == data:
             state.position += len(data)
@@ -261,7 +261,7 @@ def _text(
 
 
 def _sized(name: str, size_name: str, decode: Callable[[bytes], bytes]) -> _Step:
-    def step(state: _State) -> None:
+    def step(state: _InputState) -> None:
         state.fields[name] = decode(state.take(state.sizes[size_name]))
 
     return step
@@ -270,7 +270,7 @@ def _sized(name: str, size_name: str, decode: Callable[[bytes], bytes]) -> _Step
 def _delimited(
     name: str, delimiter: bytes, decode: Callable[[bytes], bytes], *, is_last: bool
 ) -> _Step:
-    def step(state: _State) -> None:
+    def step(state: _InputState) -> None:
         start = state.position
         end = state.data.find(delimiter, start)
         if end >= 0:
@@ -285,7 +285,7 @@ def _delimited(
 
 
 def _rest(name: str, decode: Callable[[bytes], bytes]) -> _Step:
-    def step(state: _State) -> None:
+    def step(state: _InputState) -> None:
         if not state.is_end:
             raise _NeedMore
         state.fields[name] = decode(state.take(len(state.data) - state.position))
@@ -294,7 +294,7 @@ def _rest(name: str, decode: Callable[[bytes], bytes]) -> _Step:
 
 
 def _matched(name: str, pattern: re.Pattern[bytes]) -> _Step:
-    def step(state: _State) -> None:
+    def step(state: _InputState) -> None:
         found = pattern.match(state.data, state.position)
         if not state.is_end and (found is None or found.end() == len(state.data)):
             raise _NeedMore
@@ -348,20 +348,20 @@ def _number(part: Number) -> _Step:
     name = part.name
     if name in "TKVH":
 
-        def size(state: _State) -> None:
+        def size(state: _InputState) -> None:
             state.sizes[name] = found = read(state)
             if found < 0:
                 raise InputError(f"the length %{name} is {found}")
 
         return size
 
-    def step(state: _State) -> None:
+    def step(state: _InputState) -> None:
         state.fields[name] = read(state)
 
     return step
 
 
-def _read_number(kind: str) -> Callable[[_State], int]:
+def _read_number(kind: str) -> Callable[[_InputState], int]:
     if kind.isdecimal():
         number = int(kind)
         return lambda _: number
@@ -375,7 +375,7 @@ def _read_number(kind: str) -> Callable[[_State], int]:
     return lambda state: int(packed.unpack(state.take(packed.size))[0])
 
 
-def _read_ascii(state: _State) -> int:
+def _read_ascii(state: _InputState) -> int:
     found = _DIGITS.match(state.data, state.position)
     if not state.is_end and (
         found.end() == len(state.data)
@@ -406,7 +406,7 @@ def _headers(part: Headers, seen: set[str], layout: str) -> _Step:
         raise FormatError(reason, layout, part.position)
     steps = _compiled(part.parts, layout, inner=True)
 
-    def step(state: _State) -> None:
+    def step(state: _InputState) -> None:
         outer = state.fields, state.sizes
         for _ in range(state.sizes["H"]):
             state.fields, state.sizes = {}, {}

@@ -57,7 +57,7 @@ BEGINNING: Final = Place("earliest")
 
 
 @dataclass(frozen=True)
-class Places:
+class PlaceRange:
     """A range.
 
     Attributes:
@@ -69,18 +69,18 @@ class Places:
     end: Place | None = None
 
 
-class _PlacesType(click.ParamType[Places]):
+class _PlaceRangeType(click.ParamType[PlaceRange]):
     """The values of ``-o``."""
 
     name = "offset"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Places:
+    def convert(self, value: Any, param: Any, ctx: Any) -> PlaceRange:
         """Read a value; see the top of the module."""
-        if isinstance(value, Places):
+        if isinstance(value, PlaceRange):
             return value
         start, dots, end = str(value).partition("..")
         try:
-            return Places(
+            return PlaceRange(
                 _place(start) if start or not dots else BEGINNING,
                 _place(end) if end else None,
             )
@@ -90,7 +90,7 @@ class _PlacesType(click.ParamType[Places]):
             )
 
 
-PLACES: Final = _PlacesType()
+PLACE_RANGE: Final = _PlaceRangeType()
 
 
 def _place(text: str) -> Place:

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
 from kafkaio._cli.records.compiled import Compiled
-from kafkaio._cli.records.input import FormatReader, InputError, Reader, Written
+from kafkaio._cli.records.input import (
+    FormatReader,
+    InputError,
+    InputReaderPort,
+    InputRecord,
+)
 from kafkaio._cli.records.record_json import JsonReader
 from kafkaio._cli.shell.command import asynchronous, command
-from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.shell.progress import ProgressBar
+from kafkaio._cli.text.document import INTEGER, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed
-from kafkaio._cli.text.output import Table
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kafkaio._cli.records.sending import Sending
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.records.sending import RecordSender
+    from kafkaio._cli.shell.session import CommandSession
 
 
-class _Options(TypedDict):
+_SENT: Final = Document(
+    records=INTEGER.doc("Acknowledged records."),
+    failed=INTEGER,
+    partitions=rows(**PARTITION, records=INTEGER),
+)
+
+
+class _ProduceOptions(TypedDict):
     """The options of the command."""
 
     partition: int | None
     key: str | None
     headers: tuple[tuple[str, bytes], ...]
-    reader: Reader | None
+    reader: InputReaderPort | None
     file: str | None
     compression: str | None
     tombstone: bool
@@ -48,7 +60,11 @@ def _headers(
     return tuple(found)
 
 
-@command("produce", help="Send records, by default one of each line of stdin.")
+@command(
+    "produce",
+    help="Send records, by default one of each line of stdin.",
+    prints=_SENT,
+)
 @click.argument("topic", required=False)
 @click.option("-p", "--partition", type=click.IntRange(min=0), help="Send to this one.")
 @click.option("-k", "--key", help="The key of records that the input has no key of.")
@@ -78,10 +94,10 @@ def _headers(
 @click.option("-Z", "--tombstone", is_flag=True, help="An empty value deletes its key.")
 @asynchronous
 async def produce(
-    session: Session, topic: str | None, **options: Unpack[_Options]
+    session: CommandSession, topic: str | None, **options: Unpack[_ProduceOptions]
 ) -> None:
     """Send records as they are read; with --jsonl the input is lines of JSON."""
-    from kafkaio._cli.records.sending import Sending, failures
+    from kafkaio._cli.records.sending import RecordSender, failures
     from kafkaio._cli.text.source import pieces
 
     is_json = session.out.format == "jsonl"
@@ -92,49 +108,48 @@ async def produce(
     if options["compression"] is not None:
         settings["compression_type"] = options["compression"]
     async with session.producer(forced=settings) as producer:
-        sending = Sending(producer)
-        taking = _Taking(sending, topic, options)
-        with Progress("produce", is_shown=options["file"] is not None) as progress:
-            async with sending.to_the_end(session, "sent", taking.take_the_rest):
+        sender = RecordSender(producer)
+        input_sender = _InputSender(sender, topic, options)
+        with ProgressBar("produce", is_shown=options["file"] is not None) as progress:
+            async with sender.to_the_end(session, "sent", input_sender.take_the_rest):
                 try:
                     async for piece in pieces(options["file"]):
-                        await taking.take(reader.feed(piece))
-                        progress.add(sending.number - progress.done)
-                    await taking.take(reader.finish())
+                        await input_sender.take(reader.feed(piece))
+                        progress.add(sender.number - progress.done)
+                    await input_sender.take(reader.finish())
                 except InputError as error:
-                    await taking.take_the_rest()
-                    await sending.flush()
+                    await input_sender.take_the_rest()
+                    await sender.flush()
                     text = f"{error}; those before it are sent"
                     raise CommandFailed(text) from None
     if session.out.format == "json":
-        rows = [
+        partitions = [
             {"topic": name, "partition": number, "records": count}
-            for (name, number), count in sorted(sending.sent.partitions.items())
+            for (name, number), count in sorted(sender.sent.partitions.items())
         ]
-        session.out.show(
-            {
-                "records": sending.sent.records,
-                "failed": sending.sent.failed,
-                "partitions": rows,
-                "errors": failures(sending.sent),
-            },
-            Table(rows, ("topic", "partition", "records")),
-        )
+        document = {
+            "records": sender.sent.records,
+            "failed": sender.sent.failed,
+            "partitions": partitions,
+        }
+        session.out.show(_SENT.made(failures(sender.sent), document))
 
 
-class _Taking:
+class _InputSender:
     """Completes records of the input by the options, and sends them."""
 
-    def __init__(self, sending: Sending, topic: str | None, options: _Options) -> None:
-        self._sending = sending
+    def __init__(
+        self, sender: RecordSender, topic: str | None, options: _ProduceOptions
+    ) -> None:
+        self._sender = sender
         self._topic = topic
         self._partition = options["partition"]
         self._key = None if options["key"] is None else options["key"].encode()
         self._headers = options["headers"]
         self._has_tombstones = options["tombstone"]
-        self._waiting: deque[Written] = deque()
+        self._waiting: deque[InputRecord] = deque()
 
-    async def take(self, records: Iterable[Written]) -> None:
+    async def take(self, records: Iterable[InputRecord]) -> None:
         """Send records, after those that a call that was cancelled has left.
 
         Raises:
@@ -157,7 +172,7 @@ class _Taking:
         """Send what a call that was cancelled or failed has left."""
         await self.take(())
 
-    async def _send(self, written: Written) -> None:
+    async def _send(self, written: InputRecord) -> None:
         topic = written.topic if self._topic is None else self._topic
         if not topic:
             self._waiting.clear()
@@ -166,7 +181,7 @@ class _Taking:
         if not value and self._has_tombstones:
             value = None
         headers = [*written.headers, *self._headers]
-        await self._sending.send(
+        await self._sender.send(
             topic,
             value,
             self._key if written.key is None else written.key,

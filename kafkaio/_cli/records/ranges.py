@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from kafkaio._cli.records.places import Place, Places, find_places, partitions_of
+from kafkaio._cli.records.places import Place, PlaceRange, find_places, partitions_of
 from kafkaio._runtime.clock import now
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Batch, Consumer
 
 #: Options of a consumer that commits nothing, whatever a profile says.
@@ -23,7 +23,7 @@ _IDLE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadPlan:
     """What is read.
 
     Attributes:
@@ -39,36 +39,36 @@ class Reading:
 
     topics: Sequence[str]
     partitions: Sequence[int] = ()
-    places: Places = field(default_factory=Places)
+    places: PlaceRange = field(default_factory=PlaceRange)
     is_group: bool = False
     stops: bool = False
     patience: float = 30.0
 
 
-async def begin(consumer: Consumer, reading: Reading) -> Until:
+async def begin(consumer: Consumer, plan: ReadPlan) -> BoundedReader:
     """Assign what is read to a started consumer, unless a group does that.
 
     Returns:
         Where to stop.
     """
-    found = await partitions_of(consumer, reading.topics, reading.partitions)
-    end = reading.places.end
-    if end is None and reading.stops:
+    found = await partitions_of(consumer, plan.topics, plan.partitions)
+    end = plan.places.end
+    if end is None and plan.stops:
         end = Place("latest")
     ends = None if end is None else await find_places(consumer, found, end)
-    if not reading.is_group:
-        starts = await find_places(consumer, found, reading.places.start)
+    if not plan.is_group:
+        starts = await find_places(consumer, found, plan.places.start)
         wanted = [tp for tp in found if ends is None or starts[tp] < ends[tp]]
         consumer.assign(wanted)
         for tp in wanted:
             consumer.seek(tp, starts[tp])
         total = None if ends is None else sum(ends[tp] - starts[tp] for tp in wanted)
         ends = None if ends is None else {tp: ends[tp] for tp in wanted}
-        return Until(consumer, ends, total)
-    return Until(consumer, ends, patience=reading.patience)
+        return BoundedReader(consumer, ends, total)
+    return BoundedReader(consumer, ends, patience=plan.patience)
 
 
-class Until:
+class BoundedReader:
     """Reads until every partition is at its end.
 
     Args:
@@ -123,7 +123,7 @@ class Until:
             self._unassigned_since = now()
         return now() - self._unassigned_since >= self._patience
 
-    def note_if_left_out(self, session: Session, group: str | None) -> None:
+    def note_if_left_out(self, session: CommandSession, group: str | None) -> None:
         """Say why nothing was read, if the group had no partition to read."""
         if self.is_left_out():
             session.note(
@@ -136,7 +136,7 @@ class Until:
         if self._ends is not None and self._ends.pop(partition, None) is not None:
             self._consumer.pause(partition)
 
-    async def look(self) -> None:
+    async def check_ends(self) -> None:
         """Find partitions that are at their ends without a record there.
 
         The last offsets may be markers of transactions, or removed by compaction.
@@ -175,7 +175,7 @@ class Until:
             with anyio.move_on_after(_IDLE_SECONDS):
                 found = await anext(batches)
             if found is None:
-                await self.look()
+                await self.check_ends()
                 yield None
             else:
                 yield self._cut(found)

@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
-from kafkaio._cli.records.input import InputError, Written
+from kafkaio._cli.records.input import InputError, InputRecord
 from kafkaio.types import Record, TimestampType
 
 _TYPES: Final = {
@@ -74,7 +74,7 @@ def envelope_of(record: Record) -> str:
 
 
 class JsonReader:
-    """Reads lines of JSON as `json_of` writes them; a `Reader`.
+    """Reads lines of JSON as `json_of` writes them; a `InputReaderPort`.
 
     Every key may be left out. Offsets, types of timestamps and epochs are ignored.
     Headers may be an object of names and values, too.
@@ -84,17 +84,17 @@ class JsonReader:
         self._rest = b""
         self._line = 0
 
-    def feed(self, data: bytes) -> Iterator[Written]:
+    def feed(self, data: bytes) -> Iterator[InputRecord]:
         """Yield the records of the lines that end in the input so far."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         yield from self._records(lines)
 
-    def finish(self) -> Iterator[Written]:
+    def finish(self) -> Iterator[InputRecord]:
         """Yield the record of the last line, if it has no end."""
         lines, self._rest = [self._rest], b""
         yield from self._records(lines)
 
-    def _records(self, lines: Iterable[bytes]) -> Iterator[Written]:
+    def _records(self, lines: Iterable[bytes]) -> Iterator[InputRecord]:
         for line in lines:
             self._line += 1
             if not line.strip():
@@ -109,13 +109,13 @@ _IGNORED: Final = frozenset({"offset", "timestamp_type", "leader_epoch"})
 _READ: Final = frozenset({"topic", "partition", "timestamp", "key", "value", "headers"})
 
 
-def _written(line: object) -> Written:
+def _written(line: object) -> InputRecord:
     if not isinstance(line, dict):
         raise InputError("not a JSON object")
     if unknown := sorted(line.keys() - _READ - _IGNORED):
         raise InputError(f"unknown key {unknown[0]!r}")
     timestamp = _optional(line, "timestamp", int)
-    return Written(
+    return InputRecord(
         topic=_optional(line, "topic", str),
         partition=_optional(line, "partition", int),
         key=_to_bytes(line.get("key"), "key"),

@@ -10,17 +10,17 @@ import click
 
 from kafkaio._cli.records.compiled import Compiled
 from kafkaio._cli.records.filters import Filter, compile_filter
-from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.records.places import PLACE_RANGE, PlaceRange
+from kafkaio._cli.records.sending import SENT, RecordSender, show_sent
 from kafkaio._cli.shell.command import asynchronous, command
-from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.shell.progress import ProgressBar
 from kafkaio._runtime.clock import now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from kafkaio._cli.records.ranges import Until
-    from kafkaio._cli.records.sending import Sending
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.records.ranges import BoundedReader
+    from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
@@ -30,10 +30,10 @@ _AHEAD = 1000
 _SLACK = 0.005
 
 
-class _Options(TypedDict):
+class _ReplayOptions(TypedDict):
     """The options of the command."""
 
-    offset: Places
+    offset: PlaceRange
     partition: tuple[int, ...]
     speed: float
     keep: Filter | None
@@ -41,11 +41,19 @@ class _Options(TypedDict):
     keep_timestamps: bool
 
 
-@command("replay", help="Send the records of a range again, at their recorded pace.")
+@command(
+    "replay",
+    help="Send the records of a range again, at their recorded pace.",
+    prints=SENT,
+)
 @click.argument("source")
 @click.argument("destination", metavar="DEST")
 @click.option(
-    "-o", "--offset", type=PLACES, default=Places(), help="The range, such as @A..@B."
+    "-o",
+    "--offset",
+    type=PLACE_RANGE,
+    default=PlaceRange(),
+    help="The range, such as @A..@B.",
 )
 @click.option(
     "-p", "--partition", type=int, multiple=True, help="Only this; repeatable."
@@ -67,7 +75,10 @@ class _Options(TypedDict):
 @click.option("--keep-timestamps", is_flag=True, help="Do not set new timestamps.")
 @asynchronous
 async def replay(
-    session: Session, source: str, destination: str, **options: Unpack[_Options]
+    session: CommandSession,
+    source: str,
+    destination: str,
+    **options: Unpack[_ReplayOptions],
 ) -> None:
     """Send records again; stops at the end as it was at the start.
 
@@ -75,43 +86,42 @@ async def replay(
     their timestamps. The records of all partitions are sent in the order of their
     timestamps, those of one partition in the order of their offsets.
     """
-    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
-    from kafkaio._cli.records.sending import Sending, show_sent
+    from kafkaio._cli.records.ranges import NO_GROUP, ReadPlan, begin
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
-    reading = Reading([source], options["partition"], options["offset"], stops=True)
+    plan = ReadPlan([source], options["partition"], options["offset"], stops=True)
     async with (
         session.consumer(forced=settings) as consumer,
         session.producer() as producer,
     ):
-        until = await begin(consumer, reading)
-        sending = Sending(producer)
-        with Progress(f"{source} to {destination}", until.total) as progress:
-            pacing = _Replaying(sending, destination, options, progress)
-            merging = _Merging(consumer, until)
-            async with sending.to_the_end(session, "replayed"):
-                async for record in merging.records():
-                    await pacing.send(record)
-    show_sent(session, sending.sent, source, destination)
+        reader = await begin(consumer, plan)
+        sender = RecordSender(producer)
+        with ProgressBar(f"{source} to {destination}", reader.total) as progress:
+            paced = _PacedSender(sender, destination, options, progress)
+            merge = _TimestampMerge(consumer, reader)
+            async with sender.to_the_end(session, "replayed"):
+                async for record in merge.records():
+                    await paced.send(record)
+    show_sent(session, sender.sent, source, destination)
 
 
-class _Merging:
+class _TimestampMerge:
     """Puts the records of several partitions in the order of their timestamps.
 
     A record waits until every partition that is not at its end has one. Partitions
     with enough waiting records are paused.
     """
 
-    def __init__(self, consumer: Consumer, until: Until) -> None:
+    def __init__(self, consumer: Consumer, reader: BoundedReader) -> None:
         self._consumer = consumer
-        self._until = until
+        self._reader = reader
         self._waiting: dict[TopicPartition, deque[Record]] = {
             tp: deque() for tp in consumer.assignment
         }
 
     async def records(self) -> AsyncIterator[Record]:
         """Yield all records up to the end."""
-        async for step in self._until.steps(_AHEAD):
+        async for step in self._reader.steps(_AHEAD):
             if step is not None:
                 self._add(*step)
             while self._is_complete():
@@ -123,7 +133,7 @@ class _Merging:
         tp = batch.topic_partition
         waiting = self._waiting[tp]
         waiting.extend(r for r in batch if end is None or r.offset < end)
-        if len(waiting) >= _AHEAD and self._until.is_open(tp):
+        if len(waiting) >= _AHEAD and self._reader.is_open(tp):
             self._consumer.pause(tp)
 
     def _is_complete(self) -> bool:
@@ -131,7 +141,7 @@ class _Merging:
         if not any(self._waiting.values()):
             return False
         return all(
-            waiting or not self._until.is_open(tp)
+            waiting or not self._reader.is_open(tp)
             for tp, waiting in self._waiting.items()
         )
 
@@ -141,22 +151,22 @@ class _Merging:
             key=lambda item: item[1][0].timestamp,
         )
         record = waiting.popleft()
-        if not waiting and self._until.is_open(tp):
+        if not waiting and self._reader.is_open(tp):
             self._consumer.resume(tp)
         return record
 
 
-class _Replaying:
+class _PacedSender:
     """Sends records when their time has come."""
 
     def __init__(
         self,
-        sending: Sending,
+        sender: RecordSender,
         destination: str,
-        options: _Options,
-        progress: Progress,
+        options: _ReplayOptions,
+        progress: ProgressBar,
     ) -> None:
-        self._sending = sending
+        self._sender = sender
         self._destination = destination
         self._options = options
         self._progress = progress
@@ -169,7 +179,7 @@ class _Replaying:
             return
         await self._wait(record.timestamp)
         keeps_time = self._options["keep_timestamps"] and record.timestamp >= 0
-        await self._sending.send(
+        await self._sender.send(
             self._destination,
             record.value,
             record.key,

@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from kafkaio._cli.text.document import INTEGER, TEXT, Document
 from kafkaio._cli.text.exits import Exit, short
-from kafkaio._cli.text.output import Table, error_row
+from kafkaio._cli.text.output import error_row
 from kafkaio.errors import KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.shell.session import CommandSession
     from kafkaio._producer import Delivery, Producer
 
+#: What ``copy`` and ``replay`` print.
+SENT: Final = Document(
+    records=INTEGER, failed=INTEGER, **{"from": TEXT.hidden, "to": TEXT.hidden}
+)
 #: How many deliveries wait to be looked at, before those that are done are.
-_LOOK_EVERY: Final = 1000
+_CHECK_EVERY: Final = 1000
 #: How many failures are printed.
 _SHOWN: Final = 10
 #: How long records that were read are waited for, when the command is interrupted.
@@ -27,7 +32,7 @@ FLUSH_SECONDS: Final = 10.0
 
 
 @dataclass
-class Sent:
+class SendSummary:
     """What became of records.
 
     Attributes:
@@ -43,7 +48,7 @@ class Sent:
     errors: list[tuple[int, Exception]] = field(default_factory=list)
 
 
-class Sending:
+class RecordSender:
     """Sends records by a producer; a record that fails does not stop the others.
 
     Args:
@@ -55,7 +60,7 @@ class Sending:
     """
 
     def __init__(self, producer: Producer) -> None:
-        self.sent: Sent = Sent()
+        self.sent: SendSummary = SendSummary()
         self.number: int = 0
         self._producer = producer
         self._pending: deque[tuple[int, Delivery]] = deque()
@@ -89,20 +94,20 @@ class Sending:
             return
         self.number = number
         self._pending.append((number, delivery))
-        if len(self._pending) >= _LOOK_EVERY:
-            self._look()
+        if len(self._pending) >= _CHECK_EVERY:
+            self._count_settled()
 
     async def flush(self) -> None:
         """Wait until all records are settled."""
         try:
             await self._producer.flush()
         finally:
-            self._look()
+            self._count_settled()
 
     @asynccontextmanager
     async def to_the_end(
         self,
-        session: Session,
+        session: CommandSession,
         what: str,
         finish: Callable[[], Awaitable[None]] | None = None,
     ) -> AsyncIterator[None]:
@@ -131,7 +136,7 @@ class Sending:
             await finish()
         await self.flush()
 
-    def _look(self) -> None:
+    def _count_settled(self) -> None:
         """Count the deliveries that are settled, from the oldest on."""
         pending, sent = self._pending, self.sent
         while pending and pending[0][1].is_done:
@@ -155,7 +160,7 @@ class Sending:
         """How many records are neither acknowledged nor failed."""
         return len(self._pending)
 
-    def report(self, session: Session, what: str) -> None:
+    def report(self, session: CommandSession, what: str) -> None:
         """Print the failures, and choose the exit code for them."""
         sent = self.sent
         for number, error in sent.errors:
@@ -168,14 +173,17 @@ class Sending:
             session.exit_with(Exit.PARTIAL if sent.records else Exit.FAILED)
 
 
-def show_sent(session: Session, sent: Sent, source: str, destination: str) -> None:
+def show_sent(
+    session: CommandSession, sent: SendSummary, source: str, destination: str
+) -> None:
     """Print how many records of a topic were sent to another."""
-    row = {"records": sent.records, "failed": sent.failed}
-    document = {**row, "from": source, "to": destination, "errors": failures(sent)}
-    session.out.show(document, Table([row], [*row]), is_row=True)
+    found: dict[str, object] = {"records": sent.records, "failed": sent.failed}
+    found |= {"from": source, "to": destination}
+    document = SENT.made(failures(sent), found)
+    session.out.show(document, SENT.table(found), is_row=True)
 
 
-def failures(sent: Sent) -> list[dict[str, object]]:
+def failures(sent: SendSummary) -> list[dict[str, object]]:
     """Return the failures for a document."""
     return [
         {**error_row(error), "item": f"record {number}"}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Sink(Protocol):
+class RecordSinkPort(Protocol):
     """Takes records of one partition after those of another."""
 
     def write(self, records: Batch | list[Record]) -> None:
@@ -26,7 +26,7 @@ class Sink(Protocol):
 
 
 class TextSink:
-    """Writes each record by a function; implements `Sink`."""
+    """Writes each record by a function; implements `RecordSinkPort`."""
 
     def __init__(self, out: BinaryIO, render: Renderer) -> None:
         self._out = out
@@ -47,7 +47,7 @@ def line_of(write: Callable[[Record], str]) -> Renderer:
 
 
 class JsonSink:
-    """Writes one JSON document as the records come; implements `Sink`."""
+    """Writes one JSON document as the records come; implements `RecordSinkPort`."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -70,7 +70,7 @@ class JsonSink:
 
 
 class ArrowSink:
-    """Writes a file of Arrow's IPC format, or of Parquet; implements `Sink`.
+    """Writes a file of Arrow's IPC format, or of Parquet; implements `RecordSinkPort`.
 
     Args:
         path: the file.

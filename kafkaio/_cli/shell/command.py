@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
 from kafkaio._cli.shell.given import Given
 from kafkaio._cli.text.ids import Id
 from kafkaio._cli.text.values import Seconds
+
+if TYPE_CHECKING:
+    from kafkaio._cli.text.document import Document, Shape
 
 if TYPE_CHECKING or not sys.stdout.isatty():
     BaseCommand = click.Command
@@ -26,6 +29,9 @@ else:
 
     BaseCommand = rich_click.RichCommand
     BaseGroup = rich_click.RichGroup
+
+#: What a command prints, by the names of the schemas.
+Printed: TypeAlias = "Mapping[str, Document | Shape]"
 
 #: Options of every command, which no command may use for something else.
 COMMON: Final = frozenset(
@@ -80,7 +86,7 @@ def common_options(*, hidden: bool = False) -> list[click.Option]:
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Keep the value of a common option where `Session` finds it."""
+    """Keep the value of a common option where `CommandSession` finds it."""
     if value is None or value is False or value == ():
         return
     given = context.find_root().ensure_object(Given)
@@ -117,12 +123,27 @@ DRY_RUN: Final = click.option(
 
 
 class Command(BaseCommand):
-    """A command with the options that all commands have."""
+    """A command with the options that all commands have.
 
-    def __init__(self, *args: Any, **more: Any) -> None:
+    Args:
+        args: as for click's.
+        prints: what it prints: the document of ``--json``, or several by the names
+            that their schemas have.
+        more: as for click's.
+
+    Attributes:
+        prints: the declarations by the names of their schemas.
+    """
+
+    def __init__(
+        self, *args: Any, prints: Document | Printed | None = None, **more: Any
+    ) -> None:
         more.setdefault("context_settings", SETTINGS)
         more["params"] = [*(more.get("params") or ()), *common_options()]
         super().__init__(*args, **more)
+        if prints is not None and not isinstance(prints, Mapping):
+            prints = {str(self.name): prints}
+        self.prints: Printed = prints or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words after the name; some of them may only look like options."""
@@ -259,7 +280,7 @@ def typed_names(command: click.Command) -> dict[str, str]:
 def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Make a coroutine function the body of a command.
 
-    It gets a `Session` and then the command's own options and arguments.
+    It gets a `CommandSession` and then the command's own options and arguments.
     """
 
     @wraps(function)
@@ -267,13 +288,13 @@ def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None
         # Loaded when a command runs: a help needs no client.
         import asyncio
 
-        from kafkaio._cli.shell.session import Session
+        from kafkaio._cli.shell.session import CommandSession
 
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)
         given.command = context.command_path
         given.names = typed_names(context.command)
-        session = Session(given)
+        session = CommandSession(given)
 
         async def work() -> None:
             await function(session, *args, **options)

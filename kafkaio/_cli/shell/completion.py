@@ -9,9 +9,9 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from kafkaio._cli.shell.command import command
-from kafkaio._cli.shell.connection import Connection
+from kafkaio._cli.shell.connection import ConnectionOptions
 from kafkaio._cli.shell.given import Given
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.exits import CommandFailed
 from kafkaio.errors import KafkaError
 
@@ -72,8 +72,8 @@ def _complete(
     given.timeout = _SECONDS
 
     async def ask() -> list[str]:
-        session = Session(given)
-        session.connection = Connection(given)  # Tab asks for no password
+        session = CommandSession(given)
+        session.connection = ConnectionOptions(given)  # Tab asks for no password
         async with session.admin() as admin:
             return await names(admin)
 

@@ -60,7 +60,7 @@ _CONFIGS: Final[tuple[type[ClientConfig], ...]] = (
 
 
 @dataclass(frozen=True)
-class Connection:
+class ConnectionOptions:
     """What is known of how to reach the cluster.
 
     Attributes:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress, TaskID
 
 
-class Progress:
+class ProgressBar:
     """Counts records or others, and shows it at a terminal; for ``with``.
 
     Args:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
-from kafkaio._cli.shell.connection import Connection
+from kafkaio._cli.shell.connection import ConnectionOptions
 from kafkaio._cli.shell.given import Given
+from kafkaio._cli.text.document import Document
 from kafkaio._cli.text.exits import (
     CommandFailed,
     Exit,
@@ -24,7 +25,7 @@ from kafkaio._cli.text.exits import (
     lines_of,
     visible,
 )
-from kafkaio._cli.text.output import Output, Row, Table, error_row
+from kafkaio._cli.text.output import Printer, Row, Table, error_row
 from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.errors import KafkaError
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _CLOSE_SECONDS = 0.5
 
 
-class _Startable(Protocol):
+class _ClientPort(Protocol):
     async def start(self, timeout: float | None = None) -> None:
         """Connect."""
 
@@ -47,12 +48,12 @@ class _Startable(Protocol):
         """Disconnect."""
 
 
-S = TypeVar("S", bound=_Startable)
+S = TypeVar("S", bound=_ClientPort)
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Session:
+class CommandSession:
     """One run of a command.
 
     Args:
@@ -67,8 +68,8 @@ class Session:
     def __init__(self, given: Given) -> None:
         self.given = given
         ask = ask_secret if sys.stdin.isatty() else None
-        self.connection: Connection = Connection(given, ask=ask)
-        self.out: Output = Output(
+        self.connection: ConnectionOptions = ConnectionOptions(given, ask=ask)
+        self.out: Printer = Printer(
             sys.stdout, given.format, is_terminal=sys.stdout.isatty()
         )
         self._failures: list[KafkaError] = []
@@ -137,7 +138,7 @@ class Session:
         defaults: Mapping[str, object] | None = None,
         forced: Mapping[str, object] | None = None,
     ) -> dict[str, object]:
-        """Return options for ``from_properties``; see `Connection.properties`."""
+        """Return the options of a client; see `ConnectionOptions.properties`."""
         return self.connection.properties(config, defaults, forced)
 
     @asynccontextmanager
@@ -156,27 +157,29 @@ class Session:
 
     # ---- results -------------------------------------------------------------------
 
-    def show(self, document: Mapping[str, object], *tables: Table) -> None:
-        """Print a result; see `Output.show`.
+    def show(self, document: Document, /, *tables: Table, **values: object) -> None:
+        """Print a result; see `Printer.show`.
 
         Failures noted by `good` are in the document, as a list ``errors``. If there
         are some and no table has a row, nothing but the document is printed: the heads
         alone would look like a result.
-        """
-        if self._failures and not any(table.rows for table in tables):
-            tables = ()
-        self.out.show({**document, "errors": self._errors()}, *tables)
 
-    def show_row(self, row: Row, columns: Sequence[str]) -> None:
-        """Print a result that is one row, even if it has lists."""
-        document = {**row, "errors": self._errors()}
-        self.out.show(document, Table([row], columns), is_row=True)
+        Args:
+            document: what the command prints.
+            tables: for people, if they differ from the table of the document.
+            values: the values of the document's keys.
+        """
+        shown = tables or (document.table(values),)
+        if self._failures and not any(table.rows for table in shown):
+            shown = ()
+        made = document.made(self._errors(), values)
+        self.out.show(made, *shown, is_row=document.is_row)
 
     def _errors(self) -> list[dict[str, object]]:
         return [error_row(error, self.given.names) for error in self._failures]
 
     def emit(self, row: Row, columns: Sequence[str]) -> None:
-        """Print one row of a stream at once; see `Output.emit`."""
+        """Print one row of a stream at once; see `Printer.emit`."""
         self.out.emit(row, columns)
 
     def good(

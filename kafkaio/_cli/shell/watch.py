@@ -16,17 +16,17 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.exits import lines_of
 from kafkaio._cli.text.output import Row, Table, drawn
 from kafkaio.errors import KafkaError, UsageError
 
 #: How long a look may take before the watch says that there is no answer. The first one
 #: ends the command if it fails, so it has all the time that a call has.
-_LOOK_SECONDS: Final = 5.0
+_CHECK_SECONDS: Final = 5.0
 
 
-class Look(NamedTuple):
+class Snapshot(NamedTuple):
     """What was seen at one time.
 
     Attributes:
@@ -39,22 +39,22 @@ class Look(NamedTuple):
 
 
 async def watch(
-    session: Session,
-    look: Callable[[float], Awaitable[Look]],
+    session: CommandSession,
+    observe: Callable[[float], Awaitable[Snapshot]],
     *,
     interval: float,
     rounds: int | None = None,
 ) -> None:
-    """Look and show, again and again.
+    """Observe the cluster and show it, again and again.
 
     Args:
         session: the command.
-        look: asks the cluster, for so many seconds at most.
-        interval: seconds between two looks.
-        rounds: how often to look; until Ctrl+C if None.
+        observe: asks the cluster, for so many seconds at most.
+        interval: seconds between two snapshots.
+        rounds: how many snapshots to take; until Ctrl+C if None.
 
     Raises:
-        KafkaError: the very first look failed, or the call is wrong.
+        KafkaError: the first snapshot failed, or the call is wrong.
     """
     screen = _Screen(session)
     with screen:
@@ -62,9 +62,9 @@ async def watch(
         while rounds is None or done < rounds:
             if done:
                 await anyio.sleep(interval)
-            limit = _LOOK_SECONDS if done else session.connection.timeout
+            limit = _CHECK_SECONDS if done else session.connection.timeout
             try:
-                screen.show(await look(limit))
+                screen.show(await observe(limit))
             except UsageError:
                 raise
             except (KafkaError, ExceptionGroup) as error:
@@ -75,9 +75,9 @@ async def watch(
 
 
 class _Screen:
-    """Where looks are shown."""
+    """Where snapshots are shown."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: CommandSession) -> None:
         self._session = session
         self._live = None
         self._last: Sequence[Table] = ()
@@ -99,18 +99,18 @@ class _Screen:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, look: Look) -> None:
+    def show(self, seen: Snapshot) -> None:
         self._since = None
-        self._last = look.tables
+        self._last = seen.tables
         out = self._session.out
         if self._live is not None:
             self._draw("")
             return
         if out.is_table:
-            out.show({}, *look.tables)
+            out.show({}, *seen.tables)
         else:
             now = datetime.now(UTC)
-            for row in look.rows:
+            for row in seen.rows:
                 out.emit({"time": now, **row}, ())
         out.out.flush()
 

@@ -27,7 +27,7 @@ Row = Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table.
 
     Attributes:
@@ -57,15 +57,15 @@ class Table:
     """
 
     rows: Sequence[Row]
-    columns: Sequence[str | Column]
+    columns: Sequence[str | TableColumn]
     title: str = ""
 
-    def heads(self) -> list[Column]:
+    def heads(self) -> list[TableColumn]:
         """Return the columns."""
-        return [c if isinstance(c, Column) else Column(c) for c in self.columns]
+        return [TableColumn(it) if isinstance(it, str) else it for it in self.columns]
 
 
-class Output:
+class Printer:
     """Writes results to stdout.
 
     Args:
@@ -107,7 +107,7 @@ class Output:
             for index, table in enumerate(tables):
                 self._columns(table, is_first=not index)
 
-    def emit(self, row: Row, columns: Sequence[str | Column]) -> None:
+    def emit(self, row: Row, columns: Sequence[str | TableColumn]) -> None:
         """Print one row of a stream at once: a line of JSON, or of columns.
 
         Args:
@@ -117,7 +117,7 @@ class Output:
         if self.format:
             self.line(_compact(row))
         else:
-            keys = [c.key if isinstance(c, Column) else c for c in columns]
+            keys = [c.key if isinstance(c, TableColumn) else c for c in columns]
             self.line("\t".join(_cell(row.get(key)) for key in keys))
         self.out.flush()
 

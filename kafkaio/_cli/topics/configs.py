@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous, pairs
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import BOOLEAN, EXECUTED, TEXT, Document, one_of, rows
 from kafkaio._cli.text.named import brokers_there, outcomes
-from kafkaio._cli.text.output import Column, Table
+from kafkaio._cli.text.output import Table
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -30,6 +31,46 @@ KINDS: Final[Mapping[str, str]] = {
     "group": "group",
     "client-metrics": "client metrics",
 }
+
+_KIND: Final = one_of(*KINDS)
+_NULL: Final = "null if there is none, or it is secret."
+
+
+def _source_style(value: object) -> str:
+    return "dim" if str(value) in {"default", "static"} else "bold"
+
+
+def _changed(*kinds: str) -> Document:
+    return Document(
+        configs=rows(
+            kind=_KIND,
+            name=TEXT,
+            key=TEXT,
+            value=TEXT.or_null,
+            change=one_of(*kinds),
+        ),
+        executed=EXECUTED,
+    )
+
+
+_CONFIGS: Final = Document(
+    configs=rows(
+        kind=_KIND.hidden,
+        name=TEXT,
+        key=TEXT,
+        value=TEXT.or_null.doc(_NULL),
+        source=TEXT.column(style=_source_style),
+        type=TEXT.hidden,
+        is_read_only=BOOLEAN.hidden,
+        is_sensitive=BOOLEAN.hidden,
+        documentation=TEXT.or_null.hidden,
+        synonyms=rows(name=TEXT, value=TEXT.or_null, source=TEXT).hidden,
+    )
+)
+_SET: Final = _changed("set", "append", "subtract", "delete")
+_UNSET: Final = _changed("delete")
+_RESOURCES: Final = Document(resources=rows(kind=_KIND, name=TEXT))
+
 #: Configs of brokers whose values are secret; `is_secret` has the whole name.
 _SECRETS: Final = re.compile(
     r"(.*\.)?(.*pass(word|phrase)|.*secret(\.key)?|.*master\.key|sasl\.jaas\.config|"
@@ -85,11 +126,7 @@ _OWN_SOURCES = {
 }
 
 
-def _source_style(value: object) -> str:
-    return "dim" if str(value) in {"default", "static"} else "bold"
-
-
-@configs.command("get")
+@configs.command("get", prints=_CONFIGS)
 @_kind
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("-k", "--key", "keys", multiple=True, help="Only this; can be repeated.")
@@ -100,7 +137,7 @@ def _source_style(value: object) -> str:
 @click.option("--documentation", is_flag=True, help="What Kafka says of them.")
 @asynchronous
 async def get_configs(
-    session: Session,
+    session: CommandSession,
     kind: str,
     names: tuple[str, ...],
     *,
@@ -125,20 +162,14 @@ async def get_configs(
                 )
             )
         )
-    rows = [
+    wanted = [
         {**_named(resource), **_entry(each)}
         for resource, entries in found.items()
         for each in sorted(entries.values(), key=lambda it: it.name)
         if _is_wanted(each, keys, None if every else _OWN_SOURCES[kind])
     ]
-    columns: list[str | Column] = [
-        "name",
-        "key",
-        "value",
-        Column("source", style=_source_style),
-    ]
-    columns += [key for key in ("synonyms", "documentation") if more[key]]
-    session.show({"configs": rows}, Table(rows, columns))
+    also = [key for key in ("synonyms", "documentation") if more[key]]
+    session.show(_CONFIGS, Table(wanted, _CONFIGS.row.columns(*also)), configs=wanted)
 
 
 def _is_wanted(
@@ -163,7 +194,7 @@ def _entry(entry: ConfigEntry) -> dict[str, object]:
     }
 
 
-@configs.command("set")
+@configs.command("set", prints=_SET)
 @_kind
 @click.argument("name")
 @click.argument(
@@ -174,7 +205,7 @@ def _entry(entry: ConfigEntry) -> dict[str, object]:
 @DRY_RUN
 @asynchronous
 async def set_configs(
-    session: Session,
+    session: CommandSession,
     kind: str,
     name: str,
     values: dict[str, str],
@@ -200,14 +231,19 @@ async def set_configs(
     await _change(session, _resource(kind, name), changes, dry_run=dry_run)
 
 
-@configs.command("unset")
+@configs.command("unset", prints=_UNSET)
 @_kind
 @click.argument("name")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @DRY_RUN
 @asynchronous
 async def unset_configs(
-    session: Session, kind: str, name: str, keys: tuple[str, ...], *, dry_run: bool
+    session: CommandSession,
+    kind: str,
+    name: str,
+    keys: tuple[str, ...],
+    *,
+    dry_run: bool,
 ) -> None:
     """Let the defaults of configs hold again."""
     changes = config_changes({}, dict.fromkeys(keys))
@@ -215,7 +251,7 @@ async def unset_configs(
 
 
 async def _change(
-    session: Session,
+    session: CommandSession,
     resource: ConfigResource,
     changes: list[ConfigChange],
     *,
@@ -227,7 +263,7 @@ async def _change(
         results = await outcomes(
             admin.incremental_alter_configs({resource: changes}, validate_only=dry_run)
         )
-    rows = [
+    changed = [
         {
             **_named(resource),
             "key": change.name,
@@ -237,10 +273,7 @@ async def _change(
         for resource in session.good(results)
         for change in changes
     ]
-    session.show(
-        {"configs": rows, "executed": not dry_run},
-        Table(rows, ("kind", "name", "key", "value", "change")),
-    )
+    session.show(_SET, configs=changed, executed=not dry_run)
 
 
 async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> None:
@@ -258,14 +291,13 @@ async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> N
         await brokers_there(admin, wanted)
 
 
-@configs.command("list")
+@configs.command("list", prints=_RESOURCES)
 @click.argument("kinds", nargs=-1, type=click.Choice(list(KINDS)), metavar="[KIND]...")
 @asynchronous
-async def list_configs(session: Session, kinds: tuple[str, ...]) -> None:
+async def list_configs(session: CommandSession, kinds: tuple[str, ...]) -> None:
     """List what has configs (Kafka 4.1)."""
     async with session.admin() as admin:
         found = await admin.list_config_resources(
             [KINDS[kind] for kind in kinds] or None
         )
-    rows = [_named(each) for each in found]
-    session.show({"resources": rows}, Table(rows, ("kind", "name")))
+    session.show(_RESOURCES, resources=[_named(each) for each in found])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import INTEGER, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, outcomes, partition_name, partition_of
-from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.source import text_of
 from kafkaio._cli.text.values import partition_row
 from kafkaio.types import TopicPartition
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin
 
 _LATEST: Final = "latest"
-_COLUMNS: Final = ("topic", "partition", "start_before", "start", "deleted")
+_DELETED: Final = Document(
+    partitions=rows(**PARTITION, start_before=INTEGER, start=INTEGER, deleted=INTEGER)
+)
 
 Ends: TypeAlias = dict[TopicPartition, int | Literal["latest"]]
 
@@ -30,7 +32,7 @@ Ends: TypeAlias = dict[TopicPartition, int | Literal["latest"]]
 records: Group = Group("records", help="Delete records of partitions.")
 
 
-@records.command("delete")
+@records.command("delete", prints=_DELETED)
 @click.argument("end", nargs=-1, metavar="TOPIC:PARTITION@OFFSET...")
 @click.option(
     "--offset-json-file",
@@ -41,7 +43,11 @@ records: Group = Group("records", help="Delete records of partitions.")
 @YES
 @asynchronous
 async def _delete(
-    session: Session, end: tuple[str, ...], offset_json_file: Path | None, *, yes: bool
+    session: CommandSession,
+    end: tuple[str, ...],
+    offset_json_file: Path | None,
+    *,
+    yes: bool,
 ) -> None:
     """Delete the records before an offset of a partition; ``latest`` deletes all.
 
@@ -60,17 +66,17 @@ async def _delete(
             admin.delete_records({tp: wanted[tp] for tp in before})
         )
     done = session.good(by_name(results, partition_name))
-    rows = [
+    deleted = [
         partition_row(tp)
         | {"start_before": before[tp], "start": start}
         | {"deleted": start - before[tp]}
         for tp, start in done.items()
     ]
-    session.show({"partitions": rows}, Table(rows, _COLUMNS))
+    session.show(_DELETED, partitions=deleted)
 
 
 async def _starts(
-    session: Session, admin: Admin, wanted: Ends
+    session: CommandSession, admin: Admin, wanted: Ends
 ) -> dict[TopicPartition, int]:
     """Where the logs begin, of the partitions that exist."""
     results = await outcomes(admin.list_offsets(dict.fromkeys(wanted, "earliest")))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.completion import complete_topics
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import (
+    INTEGER,
+    PARTITION,
+    TEXT,
+    TIME_OR_NULL,
+    Document,
+    rows,
+)
 from kafkaio._cli.text.named import outcomes
-from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import (
     chosen,
     moment_of,
@@ -25,7 +32,17 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin, TopicDescription
 
 
-@command("offsets", help="Show offsets of partitions.")
+_OFFSETS: Final = Document(
+    offsets=rows(
+        **PARTITION,
+        at=TEXT.doc("The place, as it was asked for."),
+        offset=INTEGER.or_null,
+        timestamp=TIME_OR_NULL,
+    )
+)
+
+
+@command("offsets", help="Show offsets of partitions.", prints=_OFFSETS)
 @click.argument(
     "topics", nargs=-1, metavar="TOPIC[:PARTITIONS]...", shell_complete=complete_topics
 )
@@ -47,7 +64,11 @@ if TYPE_CHECKING:
 )
 @asynchronous
 async def offsets(
-    session: Session, topics: tuple[str, ...], *, places: tuple[str, ...], **more: bool
+    session: CommandSession,
+    topics: tuple[str, ...],
+    *,
+    places: tuple[str, ...],
+    **more: bool,
 ) -> None:
     """Show offsets of partitions.
 
@@ -59,7 +80,7 @@ async def offsets(
         wanted = await partitions_of(
             session, admin, topics, regex=more["regex"], internal=more["internal"]
         )
-        rows = []
+        placed = []
         for text, moment in moments.items():
             asked: Any = dict.fromkeys(wanted, moment)
             found = await outcomes(
@@ -72,7 +93,7 @@ async def offsets(
                     ),
                 )
             )
-            rows += [
+            placed += [
                 {
                     **partition_row(partition),
                     "at": text,
@@ -81,15 +102,12 @@ async def offsets(
                 }
                 for partition, it in session.good(found).items()
             ]
-    rows.sort(key=lambda row: (str(row["topic"]), int(str(row["partition"]))))
-    session.show(
-        {"offsets": rows},
-        Table(rows, ("topic", "partition", "at", "offset", "timestamp")),
-    )
+    placed.sort(key=lambda row: (str(row["topic"]), int(str(row["partition"]))))
+    session.show(_OFFSETS, offsets=placed)
 
 
 async def partitions_of(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     texts: Iterable[str],
     *,
@@ -133,7 +151,7 @@ async def partitions_of(
 
 
 async def ends_of(
-    session: Session, admin: Admin, topics: Iterable[TopicDescription]
+    session: CommandSession, admin: Admin, topics: Iterable[TopicDescription]
 ) -> list[dict[str, object]]:
     """Return a row for each partition of topics: where its log starts and ends."""
     wanted = [
@@ -148,12 +166,12 @@ async def ends_of(
     ends = session.good(
         await outcomes(admin.list_offsets(dict.fromkeys(starts, "latest")))
     )
-    rows = []
+    found = []
     for partition, end in ends.items():
         start = starts[partition]
         if start is not None and end is not None:
             row = {"start": start.offset, "end": end.offset}
-            rows.append(
+            found.append(
                 {**partition_row(partition), **row, "count": end.offset - start.offset}
             )
-    return rows
+    return found

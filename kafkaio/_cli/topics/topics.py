@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kafkaio._cli.shell.command import DRY_RUN, YES, Group, asynchronous, pairs
 from kafkaio._cli.shell.completion import complete_topics
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import (
+    BOOLEAN,
+    EXECUTED,
+    INTEGER,
+    PARTITION,
+    TEXT,
+    UUID,
+    Document,
+    many,
+    picked,
+    rows,
+)
 from kafkaio._cli.text.named import outcomes
-from kafkaio._cli.text.output import Column, Table
+from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import chosen, has_pattern
 from kafkaio._cli.topics.configs import config_changes
 from kafkaio._cli.topics.offsets import ends_of
@@ -28,6 +40,49 @@ if TYPE_CHECKING:
 
 #: How long to wait for sizes: a broker that is down is worth no more.
 _LOG_DIRS_SECONDS = 5.0
+
+_LISTED: Final = Document(
+    topics=rows(
+        name=TEXT,
+        partitions=INTEGER,
+        is_internal=BOOLEAN.hidden,
+        topic_id=UUID.hidden,
+    )
+)
+_PARTITIONS: Final = rows(
+    topic=TEXT,
+    partition=INTEGER.column(style=lambda value: "bold"),
+    leader=INTEGER.or_null.column(
+        style=lambda value: "bold red" if value is None else "green"
+    ),
+    leader_epoch=INTEGER.or_null.column("EPOCH"),
+    replicas=many(INTEGER),
+    isr=many(INTEGER),
+    elr=many(INTEGER),
+    last_known_elr=many(INTEGER).hidden,
+    offline_replicas=many(INTEGER),
+    size=INTEGER.or_null.doc("Bytes of the leader's log; null if they cannot be had."),
+)
+_DESCRIBED: Final = Document(
+    topics=rows(name=TEXT, topic_id=UUID, is_internal=BOOLEAN, partitions=_PARTITIONS)
+)
+_ENDS: Final = Document(
+    partitions=rows(**PARTITION, start=INTEGER, end=INTEGER, count=INTEGER)
+)
+_CREATED: Final = Document(
+    topics=rows(
+        name=TEXT,
+        partitions=INTEGER.or_null,
+        replication_factor=INTEGER.or_null,
+        topic_id=UUID.hidden,
+    ),
+    executed=EXECUTED,
+)
+_NAMES: Final = Document(topics=rows(name=TEXT), executed=EXECUTED)
+_GROWN: Final = Document(
+    topics=rows(name=TEXT, partitions=INTEGER.doc("How many there are now.")),
+    executed=EXECUTED,
+)
 
 topics: Group = Group("topics", help="List, create, change and delete topics.")
 
@@ -80,12 +135,12 @@ def _is_meant(
 # ---- list and describe --------------------------------------------------------------
 
 
-@topics.command("list")
+@topics.command("list", prints=_LISTED)
 @_selecting
 @_by_health
 @asynchronous
 async def list_topics(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     regex: bool,
@@ -110,37 +165,15 @@ async def list_topics(
             if name in described
             and any(_is_meant(it, **only) for it in described[name].partitions)
         }
-    rows = [
-        {
-            "name": each.name,
-            "partitions": each.partitions,
-            "is_internal": each.is_internal,
-            "topic_id": each.topic_id,
-        }
-        for each in found.values()
-    ]
-    session.show({"topics": rows}, Table(rows, ("name", "partitions")))
+    session.show(_LISTED, topics=[picked(_LISTED.row, it) for it in found.values()])
 
 
-_DESCRIBED = (
-    "topic",
-    Column("partition", style=lambda value: "bold"),
-    Column("leader", style=lambda value: "bold red" if value is None else "green"),
-    Column("leader_epoch", "EPOCH"),
-    "replicas",
-    "isr",
-    "elr",
-    "offline_replicas",
-    "size",
-)
-
-
-@topics.command("describe")
+@topics.command("describe", prints=_DESCRIBED)
 @_selecting
 @_by_health
 @asynchronous
 async def describe_topics(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     regex: bool,
@@ -158,24 +191,25 @@ async def describe_topics(
     documents: list[dict[str, object]] = []
     every: list[dict[str, object]] = []
     for each in described.values():
-        rows = [
+        partitions = [
             _partition_row(
                 each.name, it, sizes.get((each.name, it.partition, it.leader))
             )
             for it in each.partitions
             if _is_meant(it, **only)
         ]
-        every += rows
-        if rows or not any(only.values()):
+        every += partitions
+        if partitions or not any(only.values()):
             documents.append(
                 {
                     "name": each.name,
                     "topic_id": each.topic_id,
                     "is_internal": each.is_internal,
-                    "partitions": rows,
+                    "partitions": partitions,
                 }
             )
-    session.show({"topics": documents}, Table(every, _DESCRIBED))
+    table = Table(every, _PARTITIONS.columns())
+    session.show(_DESCRIBED, table, topics=documents)
 
 
 async def _sizes(admin: Admin) -> dict[tuple[str, int, int | None], int]:
@@ -213,11 +247,11 @@ def _partition_row(
     }
 
 
-@topics.command("offsets")
+@topics.command("offsets", prints=_ENDS)
 @_selecting
 @asynchronous
 async def topic_offsets(
-    session: Session, patterns: tuple[str, ...], *, regex: bool, internal: bool
+    session: CommandSession, patterns: tuple[str, ...], *, regex: bool, internal: bool
 ) -> None:
     """Show the first and the last offset of each partition."""
     async with session.admin() as admin:
@@ -225,11 +259,8 @@ async def topic_offsets(
         described = session.good(
             await outcomes(admin.describe_topics(names)), is_lookup=True
         )
-        rows = await ends_of(session, admin, described.values())
-    session.show(
-        {"partitions": rows},
-        Table(rows, ("topic", "partition", "start", "end", "count")),
-    )
+        ends = await ends_of(session, admin, described.values())
+    session.show(_ENDS, partitions=ends)
 
 
 # ---- create, change, delete ---------------------------------------------------------
@@ -252,7 +283,7 @@ def _assignments(
         ) from None
 
 
-@topics.command("create")
+@topics.command("create", prints=_CREATED)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option(
     "-p",
@@ -289,7 +320,7 @@ def _assignments(
 )
 @asynchronous
 async def create_topics(
-    session: Session,
+    session: CommandSession,
     names: tuple[str, ...],
     *,
     topic_config: dict[str, str],
@@ -319,19 +350,8 @@ async def create_topics(
         )
     if if_not_exists:
         results = _without(results, "TOPIC_ALREADY_EXISTS")
-    rows = [
-        {
-            "name": each.name,
-            "partitions": each.partitions,
-            "replication_factor": each.replication_factor,
-            "topic_id": each.topic_id,
-        }
-        for each in session.good(results).values()
-    ]
-    session.show(
-        {"topics": rows, "executed": not options["dry_run"]},
-        Table(rows, ("name", "partitions", "replication_factor")),
-    )
+    created = [picked(_CREATED.row, it) for it in session.good(results).values()]
+    session.show(_CREATED, topics=created, executed=not options["dry_run"])
 
 
 def _without(results: Mapping[Any, Any], code: str) -> dict[Any, Any]:
@@ -343,7 +363,7 @@ def _without(results: Mapping[Any, Any], code: str) -> dict[Any, Any]:
     }
 
 
-@topics.command("delete")
+@topics.command("delete", prints=_NAMES)
 @click.argument("patterns", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option(
     "--regex", is_flag=True, help="Patterns are regular expressions, not globs."
@@ -354,7 +374,7 @@ def _without(results: Mapping[Any, Any], code: str) -> dict[Any, Any]:
 @YES
 @asynchronous
 async def delete_topics(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     regex: bool,
@@ -381,13 +401,12 @@ async def delete_topics(
 
 
 def _show_changed(
-    session: Session, names: Iterable[object], *, executed: bool = True
+    session: CommandSession, names: Iterable[object], *, executed: bool = True
 ) -> None:
-    rows = [{"name": name} for name in names]
-    session.show({"topics": rows, "executed": executed}, Table(rows, ("name",)))
+    session.show(_NAMES, topics=[{"name": it} for it in names], executed=executed)
 
 
-@topics.command("alter")
+@topics.command("alter", prints=_NAMES)
 @click.argument("patterns", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option(
     "--regex", is_flag=True, help="Patterns are regular expressions, not globs."
@@ -416,7 +435,7 @@ def _show_changed(
 @DRY_RUN
 @asynchronous
 async def alter_topics(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     topic_config: dict[str, str],
@@ -443,7 +462,7 @@ async def alter_topics(
 
 
 async def _alter(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     names: Sequence[str],
     changes: Sequence[ConfigChange],
@@ -461,7 +480,7 @@ async def _alter(
     return list(session.good(named))
 
 
-@topics.command("add-partitions")
+@topics.command("add-partitions", prints=_GROWN)
 @click.argument(
     "names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_topics
 )
@@ -472,7 +491,7 @@ async def _alter(
 @DRY_RUN
 @asynchronous
 async def add_partitions(
-    session: Session,
+    session: CommandSession,
     names: tuple[str, ...],
     *,
     num: int | None,
@@ -494,20 +513,18 @@ async def add_partitions(
             for each in described.values()
         }
         results = await outcomes(admin.create_partitions(counts, validate_only=dry_run))
-        rows = [
+        grown = [
             {"name": name, "partitions": counts[name]} for name in session.good(results)
         ]
-    session.show(
-        {"topics": rows, "executed": not dry_run}, Table(rows, ("name", "partitions"))
-    )
+    session.show(_GROWN, topics=grown, executed=not dry_run)
 
 
-@topics.command("wait")
+@topics.command("wait", prints=_NAMES)
 @click.argument(
     "names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_topics
 )
 @asynchronous
-async def wait_for_topics(session: Session, names: tuple[str, ...]) -> None:
+async def wait_for_topics(session: CommandSession, names: tuple[str, ...]) -> None:
     """Wait until every broker knows a leader of every partition.
 
     The exit code is 1 if that takes longer than --timeout.

@@ -266,7 +266,7 @@ class TelemetryPusher:
             failure = KafkaError(f"pushing metrics has failed: {error!r}")
         self._failure = failure
         self._observer.telemetry_ended(error)
-        self._known.tell()
+        self._known.notify_all()
 
     async def _step(self) -> None:
         try:
@@ -311,7 +311,7 @@ class TelemetryPusher:
             is_delta=answer.delta_temporality,
             prefixes=answer.requested_metrics,
         )
-        self._known.tell()
+        self._known.notify_all()
         if self._machine.step is not TelemetryStep.PUSH:
             self._detach()
         elif self._collector is None:

@@ -14,21 +14,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Protocol
 
 import anyio
 
-from kafkaio._client.coordination import CoordinatorCluster, CoordinatorRpc
+from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
+from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.commits.kafka import CommitMember, CommitTopics, KafkaOffsets
+from kafkaio._consumer.commits.kafka import CommitMemberPort, KafkaOffsets
 from kafkaio._consumer.stores.base import InKafka, bound, store_errors
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.patience import ASKED_FOR
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.observer import Observer
 from kafkaio.errors import (
     ArgumentValueError,
     RebalanceInProgress,
@@ -42,15 +41,6 @@ from kafkaio.types import (
 )
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-
-
-class CommitCluster(CoordinatorCluster, CommitTopics, Protocol):
-    """What commits need of the cluster."""
-
-    @property
-    def observer(self) -> Observer:
-        """Hears of retries and commits."""
-        ...
 
 
 class OffsetCommitter:
@@ -73,7 +63,7 @@ class OffsetCommitter:
 
     def __init__(
         self,
-        cluster: CommitCluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         identity: Callable[[], GroupMetadata],
     ) -> None:
@@ -88,7 +78,7 @@ class OffsetCommitter:
         # Commits to an ``offset_store`` follow one another.
         self._lock = asyncio.Lock()
 
-    def attach(self, member: CommitMember) -> None:
+    def attach(self, member: CommitMemberPort) -> None:
         """Commit from now on only what that member owns; it hears of refusals."""
         self._kafka.member = member
 

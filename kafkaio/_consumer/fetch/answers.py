@@ -1,9 +1,9 @@
-"""What the answer to a fetch says of each partition, and what follows from it.
+"""Processes the answers to fetches, partition by partition.
 
-An answer is judged partition by partition: data goes to the buffers, an error has the
-reaction that `kafkaio._machines.reactions` lists. An answer for a position that was
-left meanwhile (a seek, a new assignment) is dropped. Checksums are not computed here
-but when a batch is read, so that its bytes come near the processor once.
+Data goes to the buffers; an error has the reaction that `kafkaio._machines.reactions`
+lists. Data for a position that was changed meanwhile (by a seek, or a new assignment)
+is dropped. Checksums are not computed here but when a batch is read, so that its bytes
+pass through the processor's cache once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kafkaio._fetching.parts import (
 )
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._machines.reactions import Reaction, ReactionStep, reaction
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor
 from kafkaio._runtime.clock import now, roll
@@ -38,13 +38,13 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
 
-#: Seconds that an answer is worked on before the loop gets a turn.
+#: Seconds of work on an answer before the event loop gets a turn.
 _SLICE: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """What a fetch said of a partition's log.
+    """The bounds of a partition's log, from the last fetch.
 
     Attributes:
         log_start: offset of the first record kept, -1 if unknown.
@@ -70,19 +70,20 @@ class SentFetch(NamedTuple):
 
 
 class FetchAnswers:
-    """Judges what fetches bring.
+    """Processes the answers to fetches.
 
     Args:
-        cluster: learns of leaders that moved.
+        cluster: is told about leaders that moved.
         config: the consumer's options.
-        records: takes what was fetched.
-        targets: learns of batches that did not fit, and of followers to read from.
+        records: takes the fetched records.
+        targets: is told about batches that did not fit, and followers to read from.
         on_moved: called when a partition is to be fetched from another broker.
-        observer: hears of answers.
+        observer: is notified of answers.
 
     Attributes:
-        ends: what the last answer said of each partition's log.
-        stale: how many partitions' data was dropped because their position was left.
+        ends: the bounds of each partition's log in its last answer.
+        stale: the number of partitions in answers whose data was dropped, because the
+            position had changed.
     """
 
     def __init__(
@@ -102,8 +103,8 @@ class FetchAnswers:
         self._targets = targets
         self._on_moved = on_moved
         self._observer = observer
-        # Whether anybody wants to know of answers; records of the partition that was
-        # judged last, then.
+        # Whether an observer takes the number of records: counting them costs a pass
+        # over the batches. The count is that of the partition processed last.
         self._is_observed = False
         self._records_of_last = 0
         self._decompressor = Decompressor()
@@ -115,10 +116,10 @@ class FetchAnswers:
         self.ends.pop(tp, None)
 
     def failed(self, topics: Iterable[str], error: KafkaError | None = None) -> None:
-        """A broker did not answer: perhaps others lead its partitions by now.
+        """Note that a broker did not answer: others may lead its partitions by now.
 
-        The reader gets a refusal of the credentials. The fetch loop goes on: other
-        brokers may be fine, and the credentials may be put right.
+        If it refused the credentials, the reader raises that error. The fetch loop goes
+        on, because other brokers may accept them, and they may be corrected.
         """
         self._cluster.request_refresh(*sorted(set(topics)))
         if isinstance(error, AuthenticationError):
@@ -131,16 +132,16 @@ class FetchAnswers:
         response: FetchResponse,
         sent: SentFetch,
     ) -> None:
-        """Judge an answer, and give the event loop its turns in between.
+        """Process an answer, with turns of the event loop in between.
 
-        A large answer takes milliseconds. What happens to a partition while the loop
-        runs other tasks is noticed when its turn comes.
+        A large answer takes milliseconds. A partition that is moved while the loop runs
+        other tasks is noticed when its data is processed.
 
         Args:
-            points: what was asked for.
-            found: what the answer has.
+            points: the requested partitions.
+            found: the data by partition.
             response: the answer.
-            sent: what was answered.
+            sent: the fetch that was answered.
         """
         frame, parts = _frame_of(found), self._parts()
         began = now()
@@ -162,7 +163,7 @@ class FetchAnswers:
         response: FetchResponse,
         sent: SentFetch,
     ) -> None:
-        """Judge a small answer, as `judge` does, without a turn of the loop."""
+        """Process a small answer, as `judge` does, without turns of the loop."""
         frame, parts = _frame_of(found), self._parts()
         for tp, data in found.items():
             self._judge(points[tp], data, frame, response)
@@ -172,7 +173,7 @@ class FetchAnswers:
             self._observer.fetch_answered(sent.node_id, now() - sent.at, parts)
 
     def _parts(self) -> dict[TopicPartition, FetchedPart] | None:
-        """What to report of each partition; None if nobody wants to know."""
+        """Return the dictionary to report by partition; None without an observer."""
         self._is_observed = observes(self._observer, "fetch_answered")
         return {} if self._is_observed else None
 
@@ -184,6 +185,7 @@ class FetchAnswers:
         response: FetchResponse,
     ) -> None:
         self._records_of_last = 0
+        # First, because an error of an old position must not affect the new one.
         if not self._records.positions.accepts(point):
             self.stale += 1
         elif data.error_code:
@@ -198,6 +200,7 @@ class FetchAnswers:
         self.ends[tp] = LogEnds(
             data.log_start_offset, data.high_watermark, data.last_stable_offset
         )
+        # A leader that names a follower sends no records itself (KIP-392).
         if data.records:
             self._on_records(point, data, frame)
         elif data.preferred_read_replica >= 0:
@@ -228,7 +231,7 @@ class FetchAnswers:
             self._records.add(tp, Fetched(batches, isolation, frame, failure))
 
     def _grow(self, point: FetchPoint, data: PartitionData) -> Failure | None:
-        # Only a part of the first batch came.
+        # Only a part of the first batch came: ask for all of it, up to the limit.
         limit = self._config.max_response_size
         needed = bytes_needed(data, self._targets.max_bytes(point.tp))
         if needed < limit:
@@ -241,13 +244,15 @@ class FetchAnswers:
     def _on_error(
         self, point: FetchPoint, data: PartitionData, response: FetchResponse
     ) -> None:
+        # After any error the leader is asked again: it decides who may serve the next.
         tp = point.tp
         from_replica = self._targets.brokers.leave_replica(tp)
         what = reaction(ApiKey.FETCH, data.error_code)
-        if what.step is Step.RESET_POSITION:
-            if not from_replica:  # the leader's log may have what a follower lacks
+        if what.step is ReactionStep.RESET_POSITION:
+            # A follower may be behind: the leader's log may have the offset.
+            if not from_replica:
                 self._on_out_of_range(point)
-        elif what.retry or what.step is Step.RESET_SESSION:
+        elif what.retry or what.step is ReactionStep.RESET_SESSION:
             self._retry(point, data, response, what)
         else:
             error = broker_error(
@@ -266,7 +271,7 @@ class FetchAnswers:
         if self._records.positions[point.tp].position == point.offset:
             self._records.reset_position(point.tp)
             return
-        # There is data to read before it.
+        # Data that is buffered before this offset is read first; then the policy.
         self._add_failure(Failure(None, point))
 
     def _add_failure(self, failure: Failure) -> None:
@@ -280,6 +285,7 @@ class FetchAnswers:
         response: FetchResponse,
         what: Reaction,
     ) -> None:
+        # A newer leader in the answer (KIP-951) is asked at once, without a back-off.
         if what.refresh_metadata and found_leader(
             self._cluster, point.tp, data, response
         ):

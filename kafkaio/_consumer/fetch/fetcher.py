@@ -1,17 +1,16 @@
 """Fetching ahead of the reader: one loop per broker, one fetch session each.
 
-A loop keeps one fetch in flight, which overlaps with the user's work: the next goes
-out as soon as the last was answered, while its data waits in the buffers. What a loop
-may fetch, and how much, is decided in `targets`; what an answer says is judged in
-`answers`.
+A loop keeps one fetch in flight, which overlaps with the user's work: the next one is
+sent as soon as the last was answered, while its data waits in the buffers. `targets`
+decides the partitions and the sizes of a fetch; `answers` processes the results.
 
 A broker answers a fetch when one of its partitions has data, or after
-``fetch_max_wait_ms``. A partition that was left out has to wait for that answer when
-it is empty again; so a fetch that leaves one out asks for a shorter wait, which grows
-while the user does not read. What becomes fetchable while a fetch waits is fetched
-beside it, see `side_fetch`.
+``fetch_max_wait_ms``. A partition that was left out because its share of the buffer is
+full would have to wait for that answer once it is read. So a fetch that leaves one out
+asks for a shorter wait, which grows while the user does not read. Partitions that
+become fetchable while a fetch waits are fetched beside it, see `side_fetch`.
 
-Nothing here knows of consumers or groups: fetching needs a cluster and `RecordsPort`.
+Fetching needs a cluster and `RecordsPort`; it does not depend on consumers or groups.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ class Fetcher:
     Args:
         cluster: the way to the cluster.
         config: the consumer's options.
-        records: takes what is fetched, and knows what is wanted.
+        records: has the positions, and takes the fetched records.
         start_soon: starts a loop in the background.
 
     Attributes:
-        connection_class: the connections that carry these fetches and nobody else's,
-            which would have to wait behind them.
+        connection_class: the connections of these fetches alone: a broker answers in
+            order, so other requests would wait behind a fetch.
     """
 
     def __init__(
@@ -70,19 +69,20 @@ class Fetcher:
 
     @property
     def stale_answers(self) -> int:
-        """How many partitions' data was dropped because their position was left."""
+        """Number of partitions in answers whose data was dropped as outdated."""
         return self._answers.stale
 
     def ends_of(self, tp: TopicPartition) -> LogEnds | None:
-        """What the last fetch said of a partition's log; None before the first."""
+        """Return the bounds of a partition's log; None before its first fetch."""
         return self._answers.ends.get(tp)
 
     def update(self) -> None:
-        """Positions, metadata or room changed: start loops, and have all look again."""
+        """Start missing loops and wake all: positions, metadata or room changed."""
         self._targets.count_brokers()
         self._see_leaders()
         leaderless = set()
-        # Those that wait after an error, too: when they are due, only loops look.
+        # Also those that wait after an error: once they are due, only a loop that
+        # already runs notices it.
         for point in self._records.positions.fetchable(math.inf):
             node_id = self._targets.brokers.node_of(point.tp)
             if node_id is None:
@@ -114,8 +114,8 @@ class Fetcher:
         self._loops.pop(node_id, None)
 
     def _see_leaders(self) -> None:
-        # A new leader's log need not have what the old one sent (KIP-320): such data
-        # is dropped, and the position is validated before it is fetched again.
+        # A new leader's log may lack records that the old one sent (KIP-320): buffered
+        # data is dropped, and the position is validated before the next fetch.
         records, view = self._records, self._cluster.view
         for tp in records.positions:
             partition, entry = view.partition(tp), records.positions[tp]
@@ -123,12 +123,14 @@ class Fetcher:
                 continue
             if partition.leader_epoch <= entry.leader_epoch:
                 continue
-            records.set_aside()  # the positions must say how far it was read
+            # The position lags behind records handed out one by one; dropping the
+            # buffer before it is up to date would hand them out twice.
+            records.set_aside()
             if records.positions.leader_seen(tp, partition.leader_epoch):
                 records.buffers.drop(tp)
 
     def wake(self) -> None:
-        """Have every loop look again: there is room, or something else to fetch."""
+        """Wake every loop: there is room, or something else to fetch."""
         for loop in self._loops.values():
             loop.wake()
 
@@ -138,6 +140,6 @@ class Fetcher:
         self._answers.forget(tp)
 
     def close_sessions(self) -> None:
-        """Tell the brokers that they may drop our sessions; wait for no answer."""
+        """Close the fetch sessions at the brokers, without waiting for answers."""
         for loop in self._loops.values():
             loop.close_session()

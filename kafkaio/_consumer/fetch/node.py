@@ -1,8 +1,9 @@
-"""One broker's fetch loop: choose, fetch, have the answer judged; and again.
+"""One broker's fetch loop: choose partitions, fetch, process the answer, repeat.
 
 The loop keeps one fetch session with its broker (KIP-227), in which a request names
-only what changed since the one before. A session's epoch counts its requests, so that
-a request that may or may not have arrived ends it: the next fetch opens a new one.
+only the changes since the previous one. A session's epoch counts its requests, so a
+request of which it is unknown whether it arrived ends the session: the next fetch opens
+a new one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from kafkaio._fetching.messages import (
 )
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
@@ -44,7 +45,7 @@ from kafkaio.protocol.messages.fetch import (
 from kafkaio.types import TopicPartition
 
 #: The wait of a fetch that leaves a full partition out: short at first, so that the
-#: partition is fetched again before the user has read it empty.
+#: partition is fetched again before the user has read all of it.
 _SHORT_WAIT_MS: Final = 20
 
 
@@ -53,10 +54,10 @@ class BrokerFetcher:
 
     Args:
         node_id: the broker.
-        cluster: the way to it.
+        cluster: has the connections and the metadata.
         config: the consumer's options.
-        targets: chooses what to fetch.
-        answers: judges what comes back.
+        targets: chooses partitions and sizes.
+        answers: processes the answers.
         connection_class: the connection to fetch on.
         on_free: called when the room that a fetch had reserved is free.
         on_end: called with the broker when the loop ends.
@@ -64,11 +65,11 @@ class BrokerFetcher:
     Attributes:
         node_id: the broker.
         reserved: bytes that the fetch in flight may bring; 0 while there is none.
-        count: how many fetches were sent.
-        asked: what the last of them asked for.
+        count: the number of fetches sent.
+        asked: the partitions of the last of them.
         asked_at: when it was sent.
         has_ended: whether the loop is over.
-        side: fetches what the fetch in flight misses.
+        side: fetches partitions that the fetch in flight does not have.
     """
 
     def __init__(  # noqa: PLR0913
@@ -116,7 +117,7 @@ class BrokerFetcher:
         return self.reserved > 0
 
     def wake(self) -> None:
-        """Look again whether there is something to fetch."""
+        """Check again whether there is something to fetch."""
         self._wakeup.notify()
 
     async def run(self) -> None:
@@ -124,9 +125,11 @@ class BrokerFetcher:
         targets = self._targets
         try:
             while True:
-                if not targets.room():  # cheaper to ask than which partitions
+                # Checked first, because it is cheaper than choosing partitions.
+                if not targets.room():
                     await self._wakeup.wait(None)
                     continue
+                # Before choosing: a retry that becomes due meanwhile is not missed.
                 began_at = now()
                 wanted, is_short = targets.from_broker(self.node_id)
                 if not wanted:
@@ -154,7 +157,7 @@ class BrokerFetcher:
             self._connection = await self._cluster.connection(
                 self.node_id, self._connection_class
             )
-            # Opening took its time: what is wanted may have changed.
+            # Opening took time: positions and room may have changed.
             wanted, is_short = targets.from_broker(self.node_id)
         room = targets.room()
         if not wanted or not room:
@@ -164,6 +167,7 @@ class BrokerFetcher:
         limits = self._limits(room, is_short=is_short)
         cap = highest_version(plan)
         timeout = (config.request_timeout_ms + limits.max_wait_ms) / 1000
+        # From here to the answer the room belongs to this fetch; see `finally`.
         self.reserved = room
         self.count += 1
         self.asked = wanted.keys()
@@ -179,6 +183,7 @@ class BrokerFetcher:
                 )
                 response = await arrival.ended
             except BaseException:
+                # Cancelled or failed: the broker may have seen this epoch, or not.
                 self._session.reset()
                 raise
             if arrival.is_left:
@@ -186,7 +191,7 @@ class BrokerFetcher:
                 await self._answers.judge(arrival.points, found, response, arrival.sent)
         finally:
             self.reserved = 0
-            self._on_free()  # others may have waited for the room that it kept
+            self._on_free()  # other loops may wait for the room
         if response.error_code:
             self._session.failed(response.error_code)
             await self._on_top_level(response.error_code, plan)
@@ -194,9 +199,9 @@ class BrokerFetcher:
             self._attempts.succeeded()
 
     def take(self, arrival: _Arrival, response: FetchResponse) -> bool:
-        """Judge an answer where it arrives; False if that would take too long."""
+        """Process an answer where it arrives; False if that would take too long."""
         if response.error_code:
-            return True  # the fetch loop acts on it
+            return True  # the fetch loop handles it
         if not is_small(response):
             return False
         found = self.parts_of(arrival.plan, response)
@@ -206,7 +211,7 @@ class BrokerFetcher:
     def parts_of(
         self, plan: FetchPlan, response: FetchResponse
     ) -> dict[TopicPartition, PartitionData]:
-        """What an answer has of each partition; empty if it fits no request."""
+        """Return an answer's data by partition; empty if it does not fit the plan."""
         found = answers(plan, response)
         return found if self._session.acked(plan, response.session_id, found) else {}
 
@@ -216,8 +221,8 @@ class BrokerFetcher:
         targets = {point.tp: target for point, target in wanted.items()}
         by_id = can_use_ids(connection.versions.usable(FetchRequest), targets)
         if self._session.epoch == 0:
-            # Without a session the broker serves the partitions in our order, so they
-            # take turns here. With one the broker sees to that.
+            # Without a session the broker fills the answer in the order of the request,
+            # so the order rotates. In a session the broker rotates them itself.
             targets = _rotated(targets, self._turn)
             self._turn += 1
         return self._session.build(targets, by_id=by_id)
@@ -226,6 +231,8 @@ class BrokerFetcher:
         config = self._config
         wait_ms = config.fetch_max_wait_ms
         if is_short:
+            # While the user reads, the full partition soon has room again; while not,
+            # short waits would only be extra requests.
             progress = self._targets.progress()
             if progress != self._progress:
                 self._short_wait_ms = _SHORT_WAIT_MS
@@ -244,6 +251,7 @@ class BrokerFetcher:
     async def _on_failure(
         self, error: KafkaError, wanted: dict[FetchPoint, FetchTarget]
     ) -> None:
+        # Fetching again cannot cure any other error.
         if not (error.retriable or isinstance(error, NetworkError)):
             raise error
         self._connection = None
@@ -254,10 +262,12 @@ class BrokerFetcher:
         what = reaction(ApiKey.FETCH, code)
         if what.refresh_metadata:
             self._answers.failed(tp.topic for tp in plan.wanted)
-        if not plan.is_full:  # a full one is sent at once
+        # An incremental fetch that was refused is followed by a full one, at once.
+        if not plan.is_full:
             return
         error: KafkaError | None = None
-        if what.step is not Step.RESET_SESSION:  # else that is all there is to it
+        # A session that was reset has lost nothing: that is not an error.
+        if what.step is not ReactionStep.RESET_SESSION:
             error = broker_error(
                 code,
                 f"broker {self.node_id} refused to be fetched from",
@@ -266,7 +276,7 @@ class BrokerFetcher:
         await self._attempts.pause(error)
 
     def close_session(self) -> None:
-        """Tell the broker to drop the session; without that it would expire."""
+        """Close the session at the broker, which would otherwise keep it a while."""
         plan = self._session.build_close()
         connection = self._connection
         if plan is None or connection is None or not connection.is_ready:
@@ -282,8 +292,8 @@ class BrokerFetcher:
 class _Arrival:
     """Takes the answer to one fetch; see `kafkaio._net.connection.Reply`.
 
-    A small answer is judged right where it arrives. So a waiting reader is woken
-    before the fetch loop is, and a record does not wait until the next fetch is sent.
+    A small answer is processed in the callback. So a waiting reader wakes before the
+    fetch loop does, and a record does not wait until the next fetch is sent.
     """
 
     __slots__ = ("_node", "ended", "is_left", "plan", "points", "sent")
@@ -296,7 +306,7 @@ class _Arrival:
             point.tp: point for point in wanted
         }
         self.ended: asyncio.Future[FetchResponse] = _new_future()
-        #: Whether the answer has come and is still to be judged, by the fetch loop.
+        #: Whether the fetch loop is still to process the answer.
         self.is_left: bool = False
         self.sent: SentFetch = SentFetch(node.node_id, node.asked_at)
         self._node = node
@@ -309,6 +319,7 @@ class _Arrival:
         """Take the answer."""
         try:
             self.is_left = not self._node.take(self, response)
+        # Raised here, it would reach the connection, which is not at fault.
         except Exception as failure:  # noqa: BLE001 - the loop raises it
             self.ended.set_exception(failure)
         else:

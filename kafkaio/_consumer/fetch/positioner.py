@@ -1,20 +1,20 @@
 """The task that finds a position for every partition that has none, and validates it.
 
 Committed offsets are looked up first, all in one request. A partition without one is
-reset by ``auto_offset_reset``, or by the policy of new partitions if it is one
-(`NewcomerLookup`): each leader is asked for all of its partitions in one
-request, and the leaders at the same time, so that a slow one delays no partition of
-another. Partitions that fail together are asked for again together. A partition
-without a known leader waits for metadata instead of a back-off.
+reset by ``auto_offset_reset``, or by the policy for new partitions if it is one
+(`NewcomerLookup`): each leader gets one request for all of its partitions, and the
+leaders are asked at the same time, so that a slow one does not delay the partitions of
+others. Partitions that fail together are retried together. A partition without a known
+leader waits for metadata instead of a back-off.
 
-A position that was found under another leader than the partition has now is validated
-the same way (KIP-320): the leader is asked where the epoch of the last record read ends
-in its log. If that is before the position, records that were read are not in the log
-any more, and the position goes back.
+A position that was found under another leader than the present one is validated in the
+same way (KIP-320): the leader is asked where the epoch of the last record read ends in
+its log. If that is before the position, the log has lost records that were read, and
+the position goes back.
 
 A partition that stays without a position (it has no leader, or the leader does not
-answer) holds up no other. It is asked about again and again; once it is overdue, the
-observer is told what it lacks, and `Consumer.start` does not wait for it any more.
+answer) does not delay others. The look-up is repeated; once the partition is overdue,
+the observer is notified of the reason, and `Consumer.start` stops waiting for it.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ FetchCommitted = Callable[
 T = TypeVar("T")
 
 _WHAT: Final = "look-up of positions"
-#: Stands for the group's coordinator, or the offset store, among those that are asked.
+#: Stands for the group coordinator, or the offset store, in place of a node id.
 _COORDINATOR: Final = -1
 
 
 class PositionedReaderPort(Protocol):
-    """What the positioner needs of the reader.
+    """The reader, as far as positions concern it.
 
     Attributes:
-        positions: which partitions need a position.
-        ledger: learns of the positions found.
+        positions: has the partitions that need a position.
+        ledger: takes the positions found.
     """
 
     positions: Positions
@@ -74,23 +74,23 @@ class PositionedReaderPort(Protocol):
         """Raise an error from the user's next step."""
 
     def interrupt(self) -> None:
-        """Have the user's next step see a partition that nothing can be read of."""
+        """Make the user's next step notice a partition that cannot be read."""
 
     def truncated(self, tp: TopicPartition) -> None:
-        """Say that the log lost records of a partition that were handed out."""
+        """Note that the log lost records of a partition that were handed out."""
 
 
 class Positioner:
     """Looks up committed offsets first, then what the reset policy asks for.
 
     Args:
-        cluster: the way to the cluster.
+        cluster: has the metadata, and sends requests.
         config: the consumer's options.
-        reader: knows which partitions need a position.
+        reader: has the partitions that need a position.
         lookup: asks leaders for offsets.
         committed: looks committed offsets up; None without a group.
-        newcomers: says which partitions without a committed offset are new.
-        on_found: called when a partition got its position.
+        newcomers: finds which partitions without a committed offset are new.
+        on_found: called when a partition has its position.
         start_soon: starts a task in the background.
     """
 
@@ -114,25 +114,25 @@ class Positioner:
         self._on_found = on_found
         self._start_soon = start_soon
         self._wakeup = Wakeup()
-        # Who is being asked, by kind of question: leaders, and _COORDINATOR.
+        # The look-ups under way: the kind, and the leader or _COORDINATOR.
         self._busy: set[tuple[str, int]] = set()
         self._overdue = Overdue()
-        # Why the last look-up of a partition failed, while the partition still waits.
+        # The failure of the last look-up of each partition that still waits.
         self._failures: dict[TopicPartition, KafkaError] = {}
-        # The view of the cluster whose gaps were asked about.
+        # The number of the view for whose missing leaders a refresh was requested.
         self._asked_view = -1
         self._timeout = config.request_timeout_ms / 1000
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
     def wake(self) -> None:
-        """Look again whether a partition needs a position."""
+        """Check again whether a partition needs a position."""
         self._wakeup.notify()
 
     async def run(self) -> None:
         """Look positions up until cancelled."""
         positions = self._reader.positions
         while True:
-            began_at = now()  # what becomes due from here on is not missed
+            began_at = now()  # a retry that becomes due from here on is not missed
             if unpositioned := positions.unpositioned(began_at):
                 load = partial(self._load_committed, unpositioned)
                 self._ask("committed", _COORDINATOR, load)
@@ -147,7 +147,8 @@ class Positioner:
             )
 
     def _ask(self, kind: str, node_id: int, question: Child) -> None:
-        # One question of a kind at a time: partitions that come later wait.
+        # One look-up of a kind per broker at a time: partitions that come later wait
+        # for its end, and then go together.
         if (kind, node_id) in self._busy:
             return
         self._busy.add((kind, node_id))
@@ -169,7 +170,7 @@ class Positioner:
         self._failures = {tp: e for tp, e in self._failures.items() if tp in waiting}
         if late:
             self._report(late)
-            self._on_found()  # nobody need wait for these alone
+            self._on_found()  # reads stop waiting for these
 
     def _report(self, partitions: Collection[TopicPartition]) -> None:
         reasons = {tp: self.lack(tp) for tp in partitions}
@@ -178,8 +179,8 @@ class Positioner:
     def is_to_wait_for(self, found: Callable[[], bool]) -> bool:
         """Whether to wait for the partitions that have no position yet.
 
-        Not for those that are overdue, if there is something else to read, and not for
-        those that may not be read.
+        Overdue partitions do not count if there is something else to read; partitions
+        without authorization never count.
 
         Args:
             found: whether there is something else to read.
@@ -194,18 +195,21 @@ class Positioner:
         return isinstance(self._failures.get(tp), AuthorizationError)
 
     def report_missing(self) -> None:
-        """Report what has no position and is not overdue: nobody waits for it."""
+        """Report partitions without a position before they are overdue.
+
+        For a call whose time is over.
+        """
         waiting = self._reader.positions.waiting()
         left = [tp for tp in waiting if not self._overdue.has({tp: waiting[tp]})]
         if left:
             self._report(left)
 
     def lacks(self) -> dict[TopicPartition, str]:
-        """Return what each partition without a position lacks."""
+        """Return for each partition without a position why it has none."""
         return {tp: self.lack(tp) for tp in self._reader.positions.waiting()}
 
     def lack(self, tp: TopicPartition) -> str:
-        """Return what a partition without a position lacks, as words."""
+        """Return why a partition has no position, in words."""
         failure = self._failures.get(tp)
         why = "" if failure is None else f": {failure}"
         entry = self._reader.positions.get(tp)
@@ -218,10 +222,10 @@ class Positioner:
             return "it has no leader"
         if failure is None:
             return f"its leader, broker {view.leader}, has not answered yet"
-        return f"its leader, broker {view.leader}, did not tell an offset{why}"
+        return f"its leader, broker {view.leader}, returned no offset{why}"
 
     def _unvalidated(self) -> dict[TopicPartition, Unvalidated]:
-        # What was read under the present leader is in its log: nobody need be asked.
+        # Records that were read under the present leader are in its log: no request.
         positions = self._reader.positions
         left: dict[TopicPartition, Unvalidated] = {}
         for tp, unvalidated in positions.validating(now()).items():
@@ -247,7 +251,7 @@ class Positioner:
             else:
                 by_leader[leader][tp] = wanted
         if leaderless and self._asked_view != cluster.number:
-            # Each new view wakes this task, and its gaps are asked about once.
+            # Each new view wakes this task: one refresh is requested for each.
             self._asked_view = cluster.number
             self._cluster.request_refresh(*sorted(leaderless))
         return by_leader
@@ -258,6 +262,7 @@ class Positioner:
         assert self._committed is not None  # else nothing waits for a commit
         try:
             offsets = await self._committed(list(tokens), self._timeout)
+        # As if each had failed: the partitions are retried, and the user is informed.
         except KafkaError as error:
             offsets = Results()
             offsets.fail(tokens, error)
@@ -275,15 +280,15 @@ class Positioner:
             await self._on_uncommitted(missing)
 
     def _fail(self, failed: Mapping[TopicPartition, KafkaError]) -> None:
-        # One error for a topic: its partitions are refused for the same reason. All
-        # may have the same one.
+        # One error per topic and type: its partitions are refused for the same reason.
+        # Several topics may even share one error object, which is raised once.
         by_topic: dict[tuple[type[KafkaError], str], TopicPartition] = {}
         for tp, error in failed.items():
             by_topic.setdefault((type(error), tp.topic), tp)
         first = {id(failed[tp]): tp for tp in reversed(by_topic.values())}
         for tp in first.values():
             error = failed[tp]
-            # A member that was removed asks again when it has joined again.
+            # Transient: a time-out is retried, a member that was removed joins again.
             if not isinstance(error, KafkaTimeout | MembershipError):
                 error.add_note(f"loading the committed offset of {tp}")
                 self._reader.fail(error)
@@ -343,8 +348,8 @@ class Positioner:
         tokens: Mapping[TopicPartition, PositionToken],
         result: Results[TopicPartition, T],
     ) -> None:
-        # The user gets the errors that asking again cannot mend; but the partitions are
-        # asked for again, in case somebody mends the cause.
+        # The user gets the errors that a retry cannot cure. The partitions are retried
+        # all the same, because somebody may remove the cause, such as a missing right.
         failures: dict[tuple[TopicPartition, PositionToken], KafkaError] = {}
         for tp, token in tokens.items():
             error = result.failed.get(tp)
@@ -372,7 +377,7 @@ class Positioner:
     ) -> None:
         reader, token = self._reader, unvalidated.token
         if end is None or end.offset >= unvalidated.offset:
-            # A broker older than 2.3 cannot tell: the position is taken as valid.
+            # A broker older than 2.3 cannot answer: the position counts as valid.
             view = self._cluster.view.partition(tp)
             asked = -1 if view is None else view.leader_epoch
             epoch = asked if end is None else end.leader_epoch
@@ -383,6 +388,8 @@ class Positioner:
         )
         if cut is None:
             return
+        # The ledger goes back, too: an offset beyond the end of the log must not be
+        # committed.
         if reader.positions[tp].position >= 0:
             reader.ledger.positioned(tp, end.offset, end.epoch, committed=False)
         else:
@@ -392,7 +399,8 @@ class Positioner:
     def _retry(
         self, failures: Mapping[tuple[TopicPartition, PositionToken], KafkaError]
     ) -> None:
-        # One random number for all: what failed together is asked for together.
+        # One random number for all: partitions that failed together are retried in one
+        # request.
         moment, dice = now(), roll()
         reported: set[int] = set()
         self._failures |= {tp: error for (tp, _), error in failures.items()}

@@ -36,20 +36,19 @@ from kafkaio.protocol.messages.metadata import (
 )
 from kafkaio.types import TopicPartition
 
-#: Returns those of some partitions of which the group has an offset, in some seconds.
+#: Returns the partitions with a committed offset among some, within some seconds.
 WithOffsets = Callable[
     [Collection[TopicPartition], float], Awaitable[Collection[TopicPartition]]
 ]
 
 
 class NewcomerLookup:
-    """Says which partitions are new to this consumer, or to its group.
+    """Finds which partitions are new to this consumer, or to its group.
 
     Args:
-        cluster: the way to the cluster.
+        cluster: has the metadata, and lists the topics.
         config: the consumer's options.
-        with_offsets: finds the partitions of which the group has offsets; None without
-            a group.
+        with_offsets: finds the partitions with committed offsets; None without a group.
     """
 
     def __init__(
@@ -63,17 +62,17 @@ class NewcomerLookup:
         self._timeout = config.request_timeout_ms / 1000
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         policy = config.auto_offset_reset
-        # Whether it makes a difference.
+        # With equal policies it makes no difference whether a partition is new.
         self._matters = policy != config.auto_offset_reset_new_partitions
-        # An inference from offsets is no reason to be silent where the user wants to
-        # hear of every offset that is missing.
+        # With "none" the user asks for an error for every missing offset. An inference
+        # from other offsets must not suppress it.
         self._infers = policy != "none"
         self._machine = NewPartitionDetector()
-        # What the machine remembers.
+        # The subscription that the machine has, to recognize a repeated one.
         self._subscribed: ReadSelection | None = None
 
     def subscribe(self, wanted: ReadSelection) -> bool:
-        """Remember what there is of the topics subscribed to.
+        """Remember the topics of a subscription as they are now.
 
         Returns:
             Whether the topics have to be listed (`list_topics`).
@@ -87,12 +86,13 @@ class NewcomerLookup:
         return wanted.pattern is not None
 
     def described(self, view: ClusterView) -> None:
-        """There is new metadata."""
+        """Take new metadata."""
         self._machine.described(view)
 
     async def list_topics(self) -> None:
         """List the topics that match the pattern, until that succeeds."""
         wanted, attempts = self._subscribed, 0
+        # Another subscription, which may come during any await, has a list of its own.
         while wanted is not None and wanted == self._subscribed:
             try:
                 answer = await self._cluster.request(
@@ -123,9 +123,9 @@ class NewcomerLookup:
     async def among(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, bool]:
-        """Return of each partition without a committed offset whether it is new.
+        """Return for each partition without a committed offset whether it is new.
 
-        Partitions of which that is not known yet are left out: ask again.
+        Partitions for which this is not known yet are left out: ask again.
 
         Raises:
             KafkaError: the group's offsets could not be looked up.
@@ -135,7 +135,8 @@ class NewcomerLookup:
             return dict.fromkeys(partitions, False)
         found, old = dict[TopicPartition, bool](), list[TopicPartition]()
         for tp in partitions:
-            if not wanted.matches(tp.topic):  # named by hand, or not wanted any more
+            # Assigned by hand, or not subscribed to any more.
+            if not wanted.matches(tp.topic):
                 found[tp] = False
             elif (is_new := self._machine.is_new(tp, self._cluster.view)) is not None:
                 found[tp] = is_new
@@ -152,6 +153,8 @@ class NewcomerLookup:
         partitions: Collection[TopicPartition],
         uncommitted: Collection[TopicPartition],
     ) -> frozenset[TopicPartition]:
+        # Compare with other partitions that existed at the subscription: the group has
+        # read the topic if it has an offset of one of these.
         sisters = frozenset[TopicPartition]().union(
             *(self._machine.sisters(topic) for topic in {tp.topic for tp in partitions})
         )

@@ -1,14 +1,14 @@
-"""Fetching at once what became fetchable while a broker's fetch is waiting.
+"""Fetches partitions that become fetchable while a broker's fetch is waiting.
 
-A broker answers the requests of a connection one after the other, and a fetch that
-finds nothing waits there for ``fetch_max_wait_ms``. A partition that is assigned,
-resumed, moved by a seek or given its position meanwhile is not part of that fetch,
-and would have to wait for its answer although its records are there. So it is fetched
-once beside it: without a session, without a wait, on the connection for short
-requests. From then on the loop's next fetch asks for it.
+A broker answers the requests of a connection in order, and a fetch that finds nothing
+waits there for ``fetch_max_wait_ms``. A partition that is assigned, resumed, moved by a
+seek or given its position meanwhile is not part of that fetch, and would have to wait
+for its answer although its records exist. So it is fetched once beside it: without a
+session, without a wait, on the connection for short requests. From then on the loop's
+next fetch asks for it.
 
-The bytes of a side fetch are not reserved in the byte budget. They are few: as much as
-one partition's limit, and only while the buffers have that much room.
+The bytes of a side fetch are not reserved in the byte budget. They are few: the limit
+of one partition, and only while the buffers have that much room.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError, NetworkError
 from kafkaio.protocol.messages.fetch import FetchRequest
 
-#: Seconds after which a fetch without an answer is taken to wait at the broker. One
-#: that has data answers sooner, and the next fetch asks for what this one missed.
+#: Seconds after which a fetch without an answer is taken to wait at the broker. A fetch
+#: that finds data is answered sooner, and the next one asks for the new partitions.
 _GRACE: Final = 0.005
 
 
 class FetchLoopPort(Protocol):
-    """What a side fetch looks at of the loop that it stands beside.
+    """The state of the loop that a side fetch accompanies.
 
     Attributes:
         node_id: the broker.
-        count: how many fetches were sent.
-        asked: what the last of them asked for.
+        count: the number of fetches sent.
+        asked: the partitions of the last of them.
         asked_at: when it was sent.
         has_ended: whether the loop is over.
     """
@@ -64,14 +64,14 @@ class FetchLoopPort(Protocol):
 
 
 class SideFetch:
-    """Fetches what the fetch in flight to one broker misses.
+    """Fetches partitions that the fetch in flight to one broker does not have.
 
     Args:
         loop: the broker's loop.
         cluster: opens the connection.
         config: the consumer's options.
-        targets: chooses what to fetch.
-        answers: judges what comes back.
+        targets: chooses partitions and sizes.
+        answers: processes the answers.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class SideFetch:
         self._targets = targets
         self._answers = answers
         self._wakeup = Wakeup()
-        # The number of the loop's fetch that was in flight last, and what was
-        # fetched beside it.
+        # The number of the loop's last fetch, and the points fetched beside it: each
+        # only once, so that an empty partition is not asked for again and again.
         self._beside = -1
         self._done: set[FetchPoint] = set()
 
     def wake(self) -> None:
-        """Look again: other partitions can be fetched, or the loop has ended."""
+        """Check again: other partitions can be fetched, or the loop has ended."""
         self._wakeup.notify()
 
     async def run(self) -> None:
@@ -151,6 +151,7 @@ class SideFetch:
             max_version=highest_version(plan),
         )
         points = {point.tp: point for point in missed}
+        # Errors of the whole answer are left to the loop, whose next fetch meets them.
         found = answers(plan, response)
         if not response.error_code and found.keys() <= points.keys():
             await self._answers.judge(points, found, response, sent)

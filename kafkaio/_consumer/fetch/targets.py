@@ -1,9 +1,9 @@
-"""What to fetch from each broker next, and how many bytes it may bring.
+"""Chooses the partitions of each broker's next fetch, and its size in bytes.
 
 Two limits bound how far fetching runs ahead of the reader. The byte budget
 (``fetch_buffer_bytes``) is shared by all brokers: while it is used up nothing is
-fetched, and there is plenty to read. A partition that has its share of the budget
-buffered is left out alone, so that it cannot hold the others back.
+fetched, and there is plenty to read. A partition whose share of the budget is full is
+left out alone, so that it does not delay the others.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from kafkaio._machines.positions import FetchPoint, Positions
 from kafkaio._runtime.clock import now
 from kafkaio.types import TopicPartition
 
-#: A partition may have this many answers' worth of bytes buffered.
+#: Answers' worth of bytes that a partition may have buffered.
 _DEPTH: Final = 2
-#: Answers that share the budget, at least.
+#: The least number of answers that share the budget.
 _ANSWERS: Final = 5
 
 
@@ -64,7 +64,7 @@ class RecordsPort(Protocol):
 
 
 class ReservationPort(Protocol):
-    """What choosing needs of a broker's fetch loop.
+    """The bytes that a broker's fetch loop has reserved.
 
     Attributes:
         reserved: bytes that the fetch in flight may bring; 0 while there is none.
@@ -77,13 +77,13 @@ class FetchTargets:
     """Chooses the partitions of the next fetch from a broker, and its size.
 
     Args:
-        cluster: tells who leads which partition.
+        cluster: has the leaders.
         config: the consumer's options.
-        records: what is read, and what is buffered of it.
+        records: has the positions and the buffers.
         loops: the brokers' fetch loops, by node id; changed by the Fetcher.
 
     Attributes:
-        brokers: which broker each partition is fetched from.
+        brokers: the broker that each partition is fetched from.
     """
 
     def __init__(
@@ -97,11 +97,12 @@ class FetchTargets:
         self._config = config
         self._records = records
         self._loops = loops
-        # How many brokers lead assigned partitions.
+        # The number of brokers that lead assigned partitions.
         self._brokers = 0
         # Larger limits for partitions whose next batch did not fit.
         self._max_bytes: dict[TopicPartition, int] = {}
-        # The last target of each partition, and what it was made of.
+        # The last target of each partition, with its inputs. Unchanged targets stay the
+        # same objects, which `FetchSession` compares by identity.
         self._asked: dict[
             TopicPartition, tuple[FetchPoint, ClusterView, FetchTarget]
         ] = {}
@@ -116,14 +117,14 @@ class FetchTargets:
     # ---- which broker --------------------------------------------------------------
 
     def count_brokers(self) -> None:
-        """Count anew how many brokers share the budget."""
+        """Count the brokers that share the budget again."""
         nodes = {self.brokers.node_of(tp) for tp in self._records.positions}
         self._brokers = len(nodes - {None})
 
     # ---- which partitions ----------------------------------------------------------
 
     def from_broker(self, node_id: int) -> tuple[dict[FetchPoint, FetchTarget], bool]:
-        """What to fetch from a broker now.
+        """Return the partitions to fetch from a broker now.
 
         Returns:
             The partitions, and whether one was left out because its share is full.
@@ -143,11 +144,11 @@ class FetchTargets:
         return {p: self._target(p, view) for p in open_points}, is_short
 
     def next_retry(self, since: float) -> float | None:
-        """When the next partition that waits after an error is due.
+        """Return when the next partition that waits after an error is due.
 
         Args:
-            since: a moment before the look that found nothing to fetch: what became
-                due since then is due at once.
+            since: a time before the check that found nothing to fetch: a partition
+                that became due after it is due at once.
         """
         return self._records.positions.next_retry(since)
 
@@ -161,7 +162,7 @@ class FetchTargets:
         return max(1, min(_DEPTH * self._config.max_partition_fetch_bytes, budget))
 
     def _target(self, point: FetchPoint, view: ClusterView) -> FetchTarget:
-        # Of many partitions few move from one fetch to the next.
+        # With many partitions only a few move from one fetch to the next.
         tp = point.tp
         size = self.max_bytes(tp)
         asked = self._asked.get(tp)
@@ -176,7 +177,7 @@ class FetchTargets:
     # ---- how many bytes ------------------------------------------------------------
 
     def max_bytes(self, tp: TopicPartition) -> int:
-        """Most bytes of a partition that one fetch asks for."""
+        """Return the most bytes of a partition that one fetch asks for."""
         return self._max_bytes.get(tp, self._config.max_partition_fetch_bytes)
 
     def grow(self, tp: TopicPartition, max_bytes: int) -> None:
@@ -188,11 +189,11 @@ class FetchTargets:
         self._max_bytes.pop(tp, None)
 
     def room(self) -> int:
-        """Bytes that the next fetch may bring; 0 while there is too little room.
+        """Return the bytes that the next fetch may bring; 0 with too little room.
 
         A fetch keeps its room until it is answered, which may take long. So each
-        broker that leads a partition gets no more than its share, also those that
-        are not fetched from yet; and one more is left for a broker to come.
+        broker that leads a partition gets no more than its share, including brokers
+        without a fetch so far, and one more share is left for a new broker.
         """
         room = self._free_room()
         if not room and self._records.buffers.compact():
@@ -207,7 +208,8 @@ class FetchTargets:
         free = budget - self._records.buffers.size - sum(reserved)
         brokers = max(self._brokers, len(self._loops), 1)
         idle = max(brokers - len(reserved), 1)
-        # Not too little either: what a fetch costs grows with the partitions asked for.
+        # Not too little either: the cost of a fetch grows with its partitions, however
+        # few bytes it brings.
         least = max(
             1,
             min(self._config.max_partition_fetch_bytes, budget // (4 * brokers)),
@@ -218,15 +220,15 @@ class FetchTargets:
             room = free // idle
         if room < least:
             return 0
-        # Memory is used again sooner where several answers share the budget.
+        # Memory is reused sooner if several answers share the budget.
         return min(room, self._config.fetch_max_bytes, max(least, budget // _ANSWERS))
 
     def has_room_beside(self) -> bool:
-        """Whether one partition's worth may come beside a fetch in flight."""
+        """Whether there is room for one partition beside a fetch in flight."""
         free = self._config.fetch_buffer_bytes - self._records.buffers.size
         return free >= self._config.max_partition_fetch_bytes
 
     def _wait_for_room(self) -> None:
-        # Not with every batch that is taken: half an answer's worth is enough.
+        # Not with every batch that is taken: wake up after half an answer's worth.
         step = self._config.max_partition_fetch_bytes // 2
         self._records.wake_below = max(0, self._records.buffers.unread - step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kafkaio._client.coordination import CoordinatorConnection
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._machines.api_versions import ApiVersions
@@ -12,6 +11,7 @@ from kafkaio._machines.membership.classic.membership import (
     ClassicMembership,
 )
 from kafkaio._machines.membership.protocol import Effects
+from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import InternalError, KafkaError, UnsupportedVersion
@@ -60,7 +60,7 @@ class ClassicRequests:
         self._member = member
         self._timeout = config.request_timeout_ms / 1000
 
-    async def perform(self, effect: fx.Send) -> Effects:
+    async def perform(self, effect: fx.SendRequest) -> Effects:
         """Send one request.
 
         If it fails, the machine decides what follows. If the call is cancelled, the
@@ -135,7 +135,7 @@ class ClassicRequests:
             reply.protocol_type = group.protocol_type or None
             reply.protocol_name = group.protocol_data or None
 
-    def _check_static(self, connection: CoordinatorConnection) -> None:
+    def _check_static(self, connection: Connection) -> None:
         name = self._config.group_instance_id
         version = connection.versions.usable(JoinGroupRequest)
         if name is not None and version < _STATIC_FROM:
@@ -207,7 +207,7 @@ class ClassicRequests:
         )
         return self._member.leave_ended(effect.ticket, now())
 
-    def send_at_once(self, leave: fx.Send) -> None:
+    def send_at_once(self, leave: fx.SendRequest) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendLeave)
         connection = self._rpc.coordinator.ready(

@@ -24,7 +24,7 @@ from kafkaio.types import TopicPartition
 _Call: TypeAlias = fx.Revoke | fx.Assign | fx.Lose
 
 
-class AssignmentListener(Protocol):
+class AssignmentPort(Protocol):
     """The consumer whose partitions the group assigns and revokes.
 
     The synchronous methods are called as soon as the machine has decided. The others
@@ -77,7 +77,7 @@ class CallbackQueue:
 
     def __init__(
         self,
-        listener: AssignmentListener,
+        listener: AssignmentPort,
         member: Membership,
         feed: Callable[[Effects], None],
         *,
@@ -128,7 +128,7 @@ class CallbackQueue:
                 finally:
                     self._is_calling = False
             self._on_drained()
-            self._drained.tell()
+            self._drained.notify_all()
             await self._wakeup.wait(None)
 
     async def _perform(self, call: _Call) -> None:

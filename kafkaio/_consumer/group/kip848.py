@@ -60,7 +60,7 @@ class Kip848Requests:
         # this member.
         self._has_sent = False
 
-    async def perform(self, effect: fx.Send) -> Effects:
+    async def perform(self, effect: fx.SendRequest) -> Effects:
         """Send one heartbeat.
 
         If it fails, the machine decides what follows. If the call is cancelled, the
@@ -122,7 +122,7 @@ class Kip848Requests:
         )
         return self._member.leave_ended(effect.ticket, now())
 
-    def send_at_once(self, leave: fx.Send) -> None:
+    def send_at_once(self, leave: fx.SendRequest) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendConsumerGroupHeartbeat)
         connection = self._rpc.coordinator.ready(self._rpc.connection_class)

@@ -26,9 +26,9 @@ from math import inf
 
 import anyio
 
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.group.handover import AssignmentListener, CallbackQueue
-from kafkaio._consumer.group.ports import GroupCluster
+from kafkaio._consumer.group.handover import AssignmentPort, CallbackQueue
 from kafkaio._consumer.group.protocols import MemberProtocol
 from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._consumer.group.topics import GroupTopics
@@ -78,7 +78,7 @@ class GroupStatistics:
     lost: int
 
 
-class GroupMember:
+class ConsumerMember:
     """Joins a group, stays in it, and knows which partitions it owns.
 
     The synchronous methods may be called at any time in the event loop, also before
@@ -92,9 +92,9 @@ class GroupMember:
 
     def __init__(
         self,
-        cluster: GroupCluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
-        listener: AssignmentListener,
+        listener: AssignmentPort,
     ) -> None:
         if config.group_id is None:
             raise UsageError("a group_id is needed to take part in a group")
@@ -109,7 +109,7 @@ class GroupMember:
         self._callbacks = CallbackQueue(
             *(listener, self._machine, self._feed),
             joined=self._joined,
-            drained=self._look_at_rebalance,
+            drained=self._check_rebalance,
         )
         self._wakeup = Wakeup()
         self._effects: deque[fx.Effect] = deque()
@@ -125,7 +125,7 @@ class GroupMember:
         self._ended = Broadcast()
         # The request to leave the group, until it is answered for good or given up; and
         # wakes who waits for that.
-        self._leave_request: fx.Send | None = None
+        self._leave_request: fx.SendRequest | None = None
         self._leaving = Broadcast()
         self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
@@ -138,7 +138,7 @@ class GroupMember:
     def __repr__(self) -> str:
         machine = self._machine
         return (
-            f"<GroupMember {self.group_id!r} {machine.group_protocol} "
+            f"<ConsumerMember {self.group_id!r} {machine.group_protocol} "
             f"{machine.state.name} {machine.generation} | "
             f"{len(machine.ledger.owned)} assigned, "
             f"{len(machine.ledger.pending)} to be revoked>"
@@ -399,7 +399,7 @@ class GroupMember:
             self._lose_all()
             await self._wait_ended()
 
-    async def leave_at_once(self) -> None:
+    async def leave_now(self) -> None:
         """Lose all partitions, and return when the coordinator has answered the leave.
 
         Callbacks that run are not waited for. If the call is cancelled, the request
@@ -443,7 +443,7 @@ class GroupMember:
         """
         machine = self._machine
         for effect in (*machine.close(now()), *machine.lose_all(now())):
-            if isinstance(effect, fx.Send) and effect.is_leave:
+            if isinstance(effect, fx.SendRequest) and effect.is_leave:
                 self._leave_request = effect
         leave = self._leave_request
         if leave is not None and not self._rpc.has_sent_leave(leave.ticket):
@@ -479,8 +479,8 @@ class GroupMember:
             self._topics.unwatch()
             self._has_ended = True
             self.changed.fail(self._why_ended)
-            self._ended.tell()
-            self._leaving.tell()
+            self._ended.notify_all()
+            self._leaving.notify_all()
         if self._failure is not None:
             raise self._failure
 
@@ -523,7 +523,7 @@ class GroupMember:
         # A crash of any part ends the whole at once, and is what `run` raises.
         self._failure = self._failure or cause
         self._wakeup.notify()
-        self._leaving.tell()
+        self._leaving.notify_all()
 
     # ---- effects ---------------------------------------------------------------------
 
@@ -545,9 +545,9 @@ class GroupMember:
             self._failure = self._failure or error
         finally:
             self._is_draining = False
-            self._look_at_rebalance()
-            self.changed.tell()
-            self._leaving.tell()
+            self._check_rebalance()
+            self.changed.notify_all()
+            self._leaving.notify_all()
 
     def _perform(self, effect: fx.Effect) -> None:
         self._note_rebalance(effect)
@@ -562,14 +562,14 @@ class GroupMember:
                 self._request_revoke(effect)
             case fx.Revoke() | fx.Assign() | fx.Lose():
                 self._hand_over(effect)
-            case fx.Report():
+            case fx.ReportError():
                 self._listener.failed(effect.error)
             case fx.Fail():
                 self._failure = self._failure or effect.error
                 self._report()
             case fx.FallBack():
                 self._fall_back(effect.error)
-            case fx.Send():
+            case fx.SendRequest():
                 self._send(effect)
 
     def _fall_back(self, error: KafkaError) -> None:
@@ -580,7 +580,7 @@ class GroupMember:
         self._report_protocol(error)
         self._feed(self._topics.hand_over(self._machine))
 
-    def _send(self, effect: fx.Send) -> None:
+    def _send(self, effect: fx.SendRequest) -> None:
         if effect.is_leave:
             self._leave_request = effect
             self._start(_kind(effect), lambda: self._perform_leave(effect))
@@ -591,7 +591,7 @@ class GroupMember:
             self._leave_request = None  # the member joins again, under the same id
         self._start(_kind(effect), lambda: self._requests.perform(effect))
 
-    async def _perform_leave(self, leave: fx.Send) -> Effects:
+    async def _perform_leave(self, leave: fx.SendRequest) -> Effects:
         effects = await self._requests.perform(leave)
         if self._leave_request is leave:
             self._leave_request = None
@@ -650,7 +650,7 @@ class GroupMember:
                 self._begin_rebalance()
             case fx.SendConsumerGroupHeartbeat(is_new=True):
                 self._begin_rebalance()
-            case fx.Report(error) | fx.Fail(error):
+            case fx.ReportError(error) | fx.Fail(error):
                 self._end_rebalance(error)
             case fx.Lose():
                 self._end_rebalance(None)
@@ -666,7 +666,7 @@ class GroupMember:
         if not self._is_leaving:
             self._cluster.observer.rebalance_failed(self.group_id, error)
 
-    def _look_at_rebalance(self) -> None:
+    def _check_rebalance(self) -> None:
         """Report the end of a rebalance, once the member owns what it was given."""
         since, member = self._rebalances_since, self._machine
         if since is None or self._callbacks.is_busy or member.state.name != "STABLE":
@@ -694,7 +694,7 @@ class GroupMember:
 
     def _joined(self) -> None:
         self._is_joined = True
-        self.changed.tell()
+        self.changed.notify_all()
 
     def _why_ended(self) -> Exception:
         if isinstance(self._failure, Exception):
@@ -702,7 +702,7 @@ class GroupMember:
         return ClosedError(f"the member of {self.group_id!r} has left")
 
 
-def _kind(effect: fx.Send) -> str:
+def _kind(effect: fx.SendRequest) -> str:
     # With KIP-848 a heartbeat leaves. It takes the place of the one before, and one
     # that joins again takes its place.
     return type(effect).__name__

@@ -32,10 +32,10 @@ from kafkaio._runtime.clock import random_uuid
 _DEFAULT_STRATEGY: Final = ("cooperative-sticky",)
 
 
-class MemberRequests(Protocol):
+class MemberRequestPort(Protocol):
     """Sends the requests of a machine of the same protocol."""
 
-    async def perform(self, effect: fx.Send) -> Effects:
+    async def perform(self, effect: fx.SendRequest) -> Effects:
         """Send one request, and pass its answer, or its failure, to the machine.
 
         If the call is cancelled, the request may still take effect.
@@ -45,7 +45,7 @@ class MemberRequests(Protocol):
         """
         ...
 
-    def send_at_once(self, leave: fx.Send) -> None:
+    def send_at_once(self, leave: fx.SendRequest) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         ...
 
@@ -60,7 +60,7 @@ class MemberProtocol:
     """
 
     member: Membership
-    requests: MemberRequests
+    requests: MemberRequestPort
 
     @classmethod
     def first_choice(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:

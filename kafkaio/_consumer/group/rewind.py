@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import anyio
 
 from kafkaio._client.fanout import Results
-from kafkaio._client.retry import Attempts, RetryPolicy
-from kafkaio._consumer.group.member import GroupMember
+from kafkaio._client.offsets import OffsetLookup
+from kafkaio._client.ports import ClusterPort
+from kafkaio._client.retry import Attempts
+from kafkaio._consumer.commits.committer import OffsetCommitter
+from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._machines.positions import Reset
 from kafkaio._runtime.clock import now
 from kafkaio.errors import (
@@ -34,7 +37,7 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 #: What became of each partition: where the group goes on, or why not.
 Moved: TypeAlias = Results[TopicPartition, OffsetAndMetadata]
@@ -50,46 +53,6 @@ _COMMITTING_PART: float = 1 / 4
 _AGAIN: float = 0.1
 
 
-class Committer(Protocol):
-    """Commits the offsets of the group."""
-
-    async def commit(
-        self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        *,
-        timeout: float,
-    ) -> None:
-        """Commit offsets, within ``timeout`` seconds."""
-        ...
-
-
-class RewindCluster(Protocol):
-    """What a rewind needs to know of the cluster."""
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """The back-off of all retries."""
-        ...
-
-    async def wait_for_partitions(
-        self,
-        partitions: Collection[TopicPartition],
-        timeout: float | None = None,
-    ) -> None:
-        """Wait until the view has some partitions."""
-        ...
-
-
-class Lookup(Protocol):
-    """Looks up offsets at the leaders."""
-
-    async def resets(
-        self, resets: Mapping[TopicPartition, Reset], *, within: float
-    ) -> Results[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up where each reset leads; each leader is asked once or twice."""
-        ...
-
-
 class Rewinder:
     """Rewinds a group; one rewind at a time.
 
@@ -102,10 +65,10 @@ class Rewinder:
 
     def __init__(
         self,
-        member: GroupMember,
-        committer: Committer,
-        cluster: RewindCluster,
-        lookup: Lookup,
+        member: ConsumerMember,
+        committer: OffsetCommitter,
+        cluster: ClusterPort,
+        lookup: OffsetLookup,
     ) -> None:
         self._member = member
         self._committer = committer
@@ -141,14 +104,14 @@ class Rewinder:
             by_topic.setdefault(tp.topic, []).append(tp)
         known: list[TopicPartition] = []
 
-        async def look(asked: list[TopicPartition]) -> None:
+        async def check(asked: list[TopicPartition]) -> None:
             try:
                 await self._cluster.wait_for_partitions(asked, within)
             except UnknownTopicOrPartition as error:
                 if len(asked) == 1:
                     moved.failed[asked[0]] = error
                 for tp in asked if len(asked) > 1 else ():
-                    await look([tp])
+                    await check([tp])
             except KafkaError as error:
                 moved.failed |= dict.fromkeys(asked, error)
             else:
@@ -156,7 +119,7 @@ class Rewinder:
 
         async with anyio.create_task_group() as tasks:
             for asked in by_topic.values():
-                tasks.start_soon(look, asked)
+                tasks.start_soon(check, asked)
         return known
 
     async def _look_up(

@@ -14,11 +14,12 @@ from typing import Final, TypeVar
 
 import anyio
 
-from kafkaio._client.coordination import CoordinatorConnection, CoordinatorRpc
+from kafkaio._client.coordination import CoordinatorRpc
+from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
-from kafkaio._consumer.group.ports import MemberCluster
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
@@ -69,7 +70,7 @@ class GroupRpc:
 
     def __init__(
         self,
-        cluster: MemberCluster,
+        cluster: ClusterPort,
         group_id: str,
         observer: Observer | None = None,
     ) -> None:
@@ -93,7 +94,7 @@ class GroupRpc:
         return self.coordinator.key
 
     @contextmanager
-    def parked(self, connection: CoordinatorConnection) -> Iterator[None]:
+    def parked(self, connection: Connection) -> Iterator[None]:
         """Within the block, a request waits at the coordinator for other members."""
         # One that a throttle holds back has not been sent.
         self.is_parked = not connection.throttled

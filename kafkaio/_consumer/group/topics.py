@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kafkaio._client.metadata import undescribed
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.group.ports import TopicCluster
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.protocol import Effects, Membership
@@ -34,7 +34,7 @@ class GroupTopics:
     """
 
     def __init__(
-        self, cluster: TopicCluster, config: ConsumerConfig, member: Membership
+        self, cluster: ClusterPort, config: ConsumerConfig, member: Membership
     ) -> None:
         self._cluster = cluster
         self._config = config
@@ -175,7 +175,7 @@ class GroupTopics:
             found = {}
         return member.topics_named(found, now(), roll())
 
-    def _refusals(self, view: ClusterView) -> Iterator[fx.Report]:
+    def _refusals(self, view: ClusterView) -> Iterator[fx.ReportError]:
         # A missing topic may be created. A refusal is reported to the user, once.
         for topic in sorted(self.member.topics or ()):
             error = view.topic_error(topic)
@@ -183,7 +183,7 @@ class GroupTopics:
                 self._refused.discard(topic)
             elif topic not in self._refused:
                 self._refused.add(topic)
-                yield fx.Report(undescribed(topic, error))
+                yield fx.ReportError(undescribed(topic, error))
 
     def _matching(self, view: ClusterView) -> frozenset[str]:
         assert self.pattern is not None

@@ -1,4 +1,4 @@
-"""Where records go whose handler has failed for good."""
+"""Writes records whose handler has failed for good to another topic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkaio.types import Header, Record
 
 
 class SendPort(Protocol):
-    """What writes a record and returns when it is acknowledged: a `Producer`."""
+    """Writes a record and returns when it is acknowledged: a `Producer`."""
 
     async def send(
         self,
@@ -44,7 +44,7 @@ class DeadLetter:
         self._topic = topic
 
     def through(self, producer: SendPort) -> DeadLetter:
-        """Return one that writes to the same topic by another way: a transaction."""
+        """Return one that writes to the same topic through a transaction."""
         return DeadLetter(producer, self._topic)
 
     def __repr__(self) -> str:

@@ -1,18 +1,17 @@
 """A lane: the records of one assigned partition, for one task at its own pace.
 
-A lane belongs to one assignment of its partition. It goes through three states:
+A lane belongs to one assignment of its partition. It has three states:
 
 * running: records are handed out;
-* ending: the group has requested the partition back or the consumer closes. The
-  lane's iteration ends, and the partition is kept until the body is done with it;
-* over: the body has nothing to do with the partition any more, or the partition is
-  lost. Then the partition is released.
+* ending: the group has requested the partition back, or the consumer closes. The lane's
+  iteration ends, and the partition is kept until the body is done with it;
+* over: the body is done with the partition, or the partition is lost. Then the
+  partition is released.
 
-That a body is done is known at the end of its ``async with lane:``, when it closes the
-lane, or when its iteration has ended and everything it took is committed. `Track` is
-what the consumer keeps of a lane, `Lane` is what the user has of it: nothing that the
-consumer keeps refers to the `Lane`, so that a lane that the user drops is collected,
-and is over by that.
+The body is done at the end of its ``async with lane:``, when it closes the lane, or
+when its iteration has ended and all records that it took are committed. `Lane` is the
+user's object; `Track` is the consumer's state of the lane. The consumer does not refer
+to the `Lane`, so a lane that the user drops is collected, and is over by that.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
 T = TypeVar("T")
 
-#: What a lane may commit: a record or batch that is done, or the next offset to read.
+#: An argument of `Lane.commit`: a finished record or batch, or the next offset to read.
 LaneCommit: TypeAlias = Record | Batch | int | OffsetAndMetadata
 
 
 class LaneOwnerPort(Protocol):
-    """What a lane needs of what divides the partitions among lanes.
+    """The owner of a lane: `Lanes`.
 
     Attributes:
         max_records: most records of a batch by default.
@@ -52,7 +51,7 @@ class LaneOwnerPort(Protocol):
     max_records: int
 
     def over(self, track: Track) -> None:
-        """Release or hand on a partition: the body of its lane is done with it."""
+        """Release or hand on a partition whose lane is over."""
 
     def awaits_commit(self, tp: TopicPartition) -> bool:
         """Whether finished records of a partition wait for the user to commit them."""
@@ -69,10 +68,10 @@ class LaneOwnerPort(Protocol):
 
 
 class LaneCrossingPort(Protocol):
-    """Takes the steps of a lane in the consumer's thread, if that is another one."""
+    """Runs the steps of a lane in the consumer's thread, if that is another one."""
 
     def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
-        """Take a step there, and return what it returns."""
+        """Run a step there, and return its result."""
         ...
 
     def ask(self, work: Callable[[], object]) -> None:
@@ -83,7 +82,7 @@ class LaneCrossingPort(Protocol):
         ...
 
     async def commit(self, commit: Callable[[HandedOut], Awaitable[None]]) -> None:
-        """Commit there what the user has been handed by now."""
+        """Commit there the records that the user has received by now."""
 
 
 class Track:
@@ -108,28 +107,28 @@ class Track:
         self.tp = tp
         self.number = number
         self._consumer = consumer
-        #: Asked to end.
+        #: Whether the lane was asked to end.
         self.is_ending: bool = False
-        #: The body has nothing to do with the partition any more.
+        #: Whether the body is done with the partition.
         self.is_over: bool = False
-        #: The partition was taken before the body was done.
+        #: Whether the partition was lost before the body was done.
         self.is_lost: bool = False
-        #: Within an ``async with``; and the task that entered it.
+        #: Whether a task is within ``async with``, and which.
         self.is_entered: bool = False
         self._inside: asyncio.Task[object] | None = None
-        #: Something was handed out.
+        #: Whether a record was handed out.
         self.has_taken: bool = False
-        #: The body was told that the iteration has ended.
-        self.is_told: bool = False
+        #: Whether the body's iteration has ended.
+        self.has_stopped: bool = False
         self.is_waiting: bool = False
-        #: The task that was the first to take something, or the last to wait.
+        #: The task that was the first to take a record, or the last to wait.
         self.taker: asyncio.Task[object] | None = None
-        #: Tells a body that has records at hand when to let the event loop go on.
+        #: Decides when a body with records at hand gives the event loop a turn.
         self.time_slice: TimeSlice = consumer.time_slice
         self._wakeup = Wakeup()
 
     def wake(self) -> None:
-        """Have the body look again, if it waits."""
+        """Wake the body, if it waits."""
         self._wakeup.notify()
 
     def enter(self, task: asyncio.Task[object] | None) -> None:
@@ -137,7 +136,7 @@ class Track:
         self.is_entered, self._inside = True, task
 
     def leave(self, task: asyncio.Task[object] | None) -> bool:
-        """Note that a task closes the consumer; whether it is the body of this lane."""
+        """Note that a task closes the consumer; return whether it is the body."""
         if self._inside is task:
             self.is_entered = False
         return task in {self._inside, self.taker}
@@ -150,6 +149,7 @@ class Track:
 
     def lose(self) -> None:
         """End the lane: the partition is not assigned any more."""
+        # Not lost if the body was done before: it lost nothing.
         self.is_lost = not self.is_over
         self.is_ending = self.is_over = True
         self.wake()
@@ -160,7 +160,8 @@ class Track:
             self.finish()
 
     def finish(self) -> None:
-        """End the lane: the body has nothing to do with the partition any more."""
+        """End the lane: the body is done with the partition."""
+        # Once, however often: `__del__`, `close` and the end of a block may all follow.
         if not self.is_over:
             self.is_over = True
             self.owner.over(self)
@@ -170,25 +171,26 @@ class Track:
             return True
         if not self.has_taken:
             return False
-        return not self.is_told or self.owner.awaits_commit(self.tp)
+        return not self.has_stopped or self.owner.awaits_commit(self.tp)
 
     def step(self) -> None:
-        """Take the request for more: what was taken before is finished.
+        """Begin a step: the records taken before are finished.
 
         Raises:
             StopAsyncIteration: the lane has ended.
         """
+        # When it is over, another lane may be at work on the partition.
         if not self.is_over:
             self.reader.ledger.finish_of(self.tp)
         if self.is_ending or self.is_over:
-            self.is_told = True
+            self.has_stopped = True
             self.settle()
             raise StopAsyncIteration
         self._consumer.check()
         self.reader.raise_errors()
 
     def take(self, limit: int) -> Piece | None:
-        """Take what is at hand, up to the end of a fetched batch."""
+        """Take the records that are here, up to the end of a fetched batch."""
         piece = self.reader.take_of(self.tp, limit, raw=False)
         if not self.has_taken and piece is not None:
             self.has_taken = True
@@ -196,11 +198,11 @@ class Track:
         return piece
 
     async def wait(self, until: float | None = None) -> None:
-        """Wait for something to look at.
+        """Wait for records or another event of the lane.
 
         Raises:
-            OffsetOutOfRange: there is no position, and no policy to find one.
-            UsageError: another task waits for it.
+            OffsetOutOfRange: the partition has neither a position nor a reset policy.
+            UsageError: another task waits already.
         """
         self.reader.raise_without_position(self.tp)
         self.taker = caller()
@@ -227,12 +229,13 @@ class Lane:
 
     * at the end of ``async with lane:``, however it is left; by `close`; or when the
       task in it closes the consumer;
-    * without these: when the iteration has ended and what was taken is committed
+    * without these: when the iteration has ended and the records taken are committed
       (at once with ``enable_auto_commit``, which commits before the release);
-    * when nothing was ever taken from it, or nothing refers to it any more.
+    * as soon as it is to end, if nothing was ever taken from it;
+    * when nothing refers to it any more.
 
-    A lane that is over while its partition is still assigned (the body left its loop)
-    is followed by another lane, which begins at the first record not finished.
+    If a lane is over while its partition is still assigned (the body left its loop),
+    another lane follows, which begins at the first unfinished record.
 
     Only one task may read a lane at a time.
     """
@@ -252,7 +255,7 @@ class Lane:
         return f"<Lane {self.topic}-{self.partition} | {state}>"
 
     def __del__(self) -> None:
-        # Perhaps in another thread.
+        # The collector may run in any thread, and at any point of the loop's code.
         if not self._track.is_over and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._track.finish)
 
@@ -345,15 +348,15 @@ class Lane:
         """Commit for this partition; return when the group coordinator has it.
 
         Args:
-            what: a record or batch of the partition that is done, as for
-                ``Consumer.commit``, or the offset to read next. None means that
-                everything that this lane has handed out is done.
+            what: a finished record or batch of the partition, as for
+                ``Consumer.commit``, or the offset to read next. None commits
+                everything that this lane has handed out.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:
-            PartitionLost: the partition is not this lane's any more.
+            PartitionLost: the partition does not belong to this lane any more.
             ArgumentValueError: the record or batch is of another partition.
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
             KafkaError: as ``Consumer.commit`` does.
         """
         commit = partial(self._track.owner.commit, self._track, what, timeout)
@@ -369,10 +372,10 @@ class LaneBatches:
 
     Args:
         lane: the lane; it is kept alive.
-        track: what the consumer keeps of it.
+        track: its state.
         max_records: most records of a batch.
         max_wait: seconds to wait for that many, once there are any.
-        crossing: takes the steps, if the consumer is in another thread.
+        crossing: runs the steps, if the consumer is in another thread.
     """
 
     def __init__(
@@ -407,6 +410,7 @@ class LaneBatches:
             at_hand = track.reader.buffers.at_hand(track.tp)
             if at_hand and until is None:
                 until = now() + self._max_wait
+            # A filter may remove all records at hand: then the wait begins again.
             is_due = until is not None and now() >= until
             if at_hand >= self._max_records or is_due:
                 until = None
@@ -433,7 +437,7 @@ class LaneBatches:
 
 
 def offset_after(track: Track, what: LaneCommit) -> OffsetAndMetadata:
-    """Return the offset to commit for what is done.
+    """Return the offset to commit for an argument of `Lane.commit`.
 
     Raises:
         ArgumentValueError: it is of another partition.
@@ -452,8 +456,9 @@ def check_current(track: Track, batch: LaneCommit | None) -> None:
     """Raise if the lane, or a batch, is of an assignment that has ended.
 
     Raises:
-        PartitionLost: the partition is not the lane's any more.
+        PartitionLost: the partition does not belong to the lane any more.
     """
+    # The same partition may be assigned again since, under another number.
     current = track.reader.ledger.number(track.tp)
     is_old = isinstance(batch, Batch) and batch.assignment != current
     if is_old or current is None or current != track.number:

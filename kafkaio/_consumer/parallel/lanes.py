@@ -43,18 +43,19 @@ class Lanes:
         self._reader = consumer.reader
         self._timeout = timeout
         self._tracks: dict[TopicPartition, Track] = {}
-        # Lanes that no iterator has given to the user yet.
+        # New lanes that no iterator has handed to the user yet.
         self._fresh: deque[Track] = deque()
         self._changed = Broadcast()
         self._has_started = self._is_draining = False
-        # Tasks that closed the consumer from within a body.
+        # Tasks that closed the consumer from within a body: closing must not wait for
+        # them.
         self._gone = set[asyncio.Task[object] | None]()
         self._context = ExitStack()
         self._progress = 0
 
     @property
     def has_order(self) -> bool:
-        """A record that is done says that those before it are."""
+        """True: a lane finishes its records in order."""
         return True
 
     def start(self) -> None:
@@ -75,7 +76,7 @@ class Lanes:
 
         Raises:
             StopAsyncIteration: the consumer closes.
-            Exception: what the background reported.
+            Exception: an error of a background task.
         """
         while not self._fresh:
             if self._is_draining:
@@ -93,10 +94,12 @@ class Lanes:
                 await self._consumer.wait_for_news(None)
                 self._spread()
         finally:
+            # Bodies that wait notice that the consumer is closed or has crashed.
             self._wake_all()
             self._context.close()
 
     def _spread(self) -> None:
+        # An error is raised by the first lane that takes a step: wake all of them.
         reader = self._reader
         if reader.has_failed or not self._consumer.may_read:
             self._wake_all()
@@ -107,14 +110,14 @@ class Lanes:
                 track.wake()
 
     def _wake_all(self) -> None:
-        self._changed.tell()
+        self._changed.notify_all()
         for track in self._tracks.values():
             track.wake()
 
-    # The reader tells (see `kafkaio._consumer.reading.divider.DividerPort`)
+    # Calls of the reader (see `kafkaio._consumer.reading.divider.DividerPort`)
 
     def assigned(self, tp: TopicPartition) -> None:
-        """Make a new lane. If one is at work, the log was cut, and it goes on."""
+        """Make a new lane, unless one goes on because only its log was truncated."""
         if self._is_draining:
             return
         before = self._tracks.get(tp)
@@ -124,7 +127,7 @@ class Lanes:
         track = Track(self, self._consumer, tp, self._reader.ledger.number(tp))
         self._tracks[tp] = track
         self._fresh.append(track)
-        self._changed.tell()
+        self._changed.notify_all()
 
     def revoke_requested(self, tp: TopicPartition) -> None:
         """Ask the lane to end."""
@@ -139,19 +142,21 @@ class Lanes:
         """End the lane if it has not ended: the partition is gone."""
         track = self._tracks.pop(tp, None)
         if track is not None:
+            # A lane that the user never got is not handed out either.
             self._withdraw(track)
             track.lose()
 
     def sync(self) -> None:
-        """Do nothing: lanes tell the ledger with each step."""
+        """Do nothing: lanes note finished records with each step."""
 
     def committed(self) -> None:
-        """End the lanes whose bodies had only this commit to wait for."""
+        """End the lanes whose bodies waited only for this commit."""
+        # A copy: a lane that is over releases its partition, which removes it.
         for track in list(self._tracks.values()):
             track.settle()
 
     def shows_life(self) -> bool:
-        """Whether a lane took records, waits for some, or none is at work."""
+        """Whether a lane took or awaits records, or none is at work."""
         before, self._progress = self._progress, self._reader.progress
         at_work = [track for track in self._tracks.values() if track.has_taken]
         return (
@@ -163,28 +168,29 @@ class Lanes:
     def begin_draining(self) -> None:
         """End all lanes."""
         self._is_draining = True
-        self._changed.tell()
+        self._changed.notify_all()
         for track in list(self._tracks.values()):
             self._withdraw(track)
             track.end()
 
     async def drain(self) -> None:
         """Wait for the bodies of all lanes."""
+        # A body without ``async with`` is done when its task is: nothing else shows it.
         tracks = list(self._tracks.values())
         for track in tracks:
             if track.taker is not None:
-                when_done(track.taker, self._changed.tell)
+                when_done(track.taker, self._changed.notify_all)
         while any(self._is_busy(track) for track in tracks):
             await self._changed.wait()
 
     def leave(self, task: asyncio.Task[object] | None) -> None:
-        """End the lanes that this task is in: it closes the consumer."""
+        """End the lanes of a task that closes the consumer itself."""
         self._is_draining = True
         self._gone.add(task)
         for track in self._tracks.values():
             if track.leave(task) and not self._is_busy(track):
                 track.finish()
-        self._changed.tell()
+        self._changed.notify_all()
 
     def _is_busy(self, track: Track) -> bool:
         if track.is_over or track.is_entered:
@@ -195,19 +201,20 @@ class Lanes:
     def stop(self) -> None:
         """Do nothing: the bodies are the user's tasks, and end at their next step."""
 
-    # Lanes tell
+    # Calls of the lanes
 
     def over(self, track: Track) -> None:
         """Release a lane's partition, or hand it to another lane."""
         tp = track.tp
-        self._changed.tell()
+        self._changed.notify_all()
         if self._tracks.get(tp) is not track or self._is_draining:
             return
         if track.is_ending:
             self._withdraw(track)
             self._consumer.release(tp)
             return
-        # The partition is still assigned: another lane goes on with it.
+        # The partition is still assigned: another lane goes on with it, from the first
+        # record that this one has not finished.
         track.is_ending = True
         self._reader.take_back(tp)
         self.assigned(tp)
@@ -226,8 +233,9 @@ class Lanes:
         """Commit for a lane, as ``Lane.commit`` says."""
         ledger = self._reader.ledger
         within = self._timeout if within is None else within
-        if not track.is_lost:  # otherwise check_current says so
-            self._consumer.check(is_parting_ok=True)
+        # For a lost partition `check_current` raises the better error.
+        if not track.is_lost:
+            self._consumer.check(while_closing=True)
         after = None if what is None else offset_after(track, what)
         check_current(track, what)
         if after is None:
@@ -244,7 +252,7 @@ class Lanes:
 
 
 class LaneCrossingsPort(Protocol):
-    """Takes the steps of a `LaneIterator` in the consumer's thread."""
+    """Runs the steps of a `LaneIterator` in the consumer's thread."""
 
     def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
         """Take a step there, and return what it returns."""
@@ -262,7 +270,7 @@ class LaneIterator:
     Args:
         lanes: the consumer's lanes.
         owner: the consumer, which is not collected while it is iterated over.
-        crossings: takes the steps, if the consumer is in another thread.
+        crossings: runs the steps, if the consumer is in another thread.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What dividing the records of a consumer needs of the consumer."""
+"""The ports of the consumer for `Consumer.run` and `Consumer.partitions`."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from kafkaio.types import Header, TopicPartition
 
 
 class DividingPort(Protocol):
-    """What every way to divide records needs.
+    """A consumer whose records are divided.
 
     Attributes:
-        reader: what records are taken from.
-        time_slice: tells a task that never waits when to let the event loop go on.
+        reader: has the records.
+        time_slice: decides when a task that never waits gives the event loop a turn.
     """
 
     reader: Reader
     time_slice: TimeSlice
 
     def dividing(self, divider: DividerPort) -> AbstractContextManager[None]:
-        """Let the records be divided within the block; nobody else may read."""
+        """Divide the records within the block; no other task may read."""
         ...
 
     def release(self, tp: TopicPartition) -> None:
         """Release a partition that was requested back, unless the user holds it."""
 
-    def check(self, *, is_parting_ok: bool = False) -> None:
+    def check(self, *, while_closing: bool = False) -> None:
         """Raise unless the consumer is running, or also closing."""
 
     def check_wanted(self) -> None:
-        """Raise if nothing is to be read."""
+        """Raise if the consumer has no topics and no partitions to read."""
 
     async def wait_for_news(self, until: float | None) -> bool:
-        """Wait until there is something to look at; whether time is up."""
+        """Wait for an event of the consumer; return whether the time is over."""
         ...
 
 
 class RunPort(DividingPort, Protocol):
-    """What `Consumer.run` needs beside that.
+    """The consumer of `Consumer.run`.
 
     Attributes:
         user_code: the tasks that run the user's code.
@@ -58,7 +58,7 @@ class RunPort(DividingPort, Protocol):
 
     @property
     def observer(self) -> Observer:
-        """Hears what happens."""
+        """Observes retries."""
         ...
 
     def notify(self) -> None:
@@ -66,15 +66,15 @@ class RunPort(DividingPort, Protocol):
 
 
 class LanesPort(DividingPort, Protocol):
-    """What `Consumer.partitions` needs beside that."""
+    """The consumer of `Consumer.partitions`."""
 
     @property
     def may_read(self) -> bool:
-        """Whether the consumer is running and something is to be read."""
+        """Whether the consumer is running and has something to read."""
         ...
 
     def spawn(self, child: Child, name: str) -> None:
-        """Run a task for as long as the consumer is open."""
+        """Run a task until the consumer closes."""
 
     def awaits_commit(self, tp: TopicPartition) -> bool:
         """Whether finished records of a partition wait for the user to commit them."""
@@ -89,7 +89,7 @@ class OpenTransactionPort(Protocol):
 
     @property
     def is_ending(self) -> bool:
-        """Whether to take no more records, and to end soon."""
+        """Whether the transaction should take no more records, and end soon."""
         ...
 
     @property

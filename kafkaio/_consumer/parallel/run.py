@@ -5,19 +5,19 @@ records from it. A worker lives as long as there is work, not for one record: a 
 costs the handler's own coroutine and nothing else. Each worker has a cancel scope, by
 which the handler of a lost partition is cancelled.
 
-The schedule (`kafkaio._machines.schedule`) says which record may be begun: with
+The schedule (`kafkaio._machines.schedule`) decides which record may begin: with
 ``ordering="key"`` the records of one key in one partition run one after the other, in
-the order of their offsets, also while one of them waits to be tried again. A partition
-counts as finished up to its first record that is not. When the group requests a
-partition back, nothing more of it is begun, and it is released when everything up to
-the last record that was begun is finished, so that the next owner repeats nothing.
+the order of their offsets, even while one of them waits for a retry. A partition counts
+as finished up to its first unfinished record. When the group requests a partition back,
+no more of its records begin, and it is released when all records up to the last one
+that has begun are finished, so that the next owner repeats nothing.
 
-With a producer, the records are worked on in transactions, one after another. One
-transaction takes records for a while; then nothing more is begun, what was begun is
-finished, and the offsets are committed with what the handlers sent. So as at a handover
-each partition is finished up to the last record that was begun, and the output of no
-record is committed without its offset. Records that were taken and not begun wait for
-the next transaction. The workers of a transaction end with it.
+With a producer, handlers run in transactions, one after another. A transaction takes
+records for a while; then no more records begin, those that have begun are finished, and
+the offsets are committed together with the records that the handlers sent. So, as at a
+handover, each partition is finished up to the last record that has begun, and no output
+is committed without its offset. Records that were taken and have not begun wait for the
+next transaction. The workers of a transaction end with it.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ from kafkaio.errors import (
 )
 from kafkaio.types import Record, TopicPartition
 
-#: Works on one record.
+#: A user's handler of one record.
 Handler: TypeAlias = Callable[[Record], Awaitable[object]]
-#: Takes a record whose handler failed for good, which is finished when it returns.
+#: Takes a record whose handler failed for good; the record is finished when it returns.
 OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
 
 
-#: What ends a transaction, and not the run: the records are handed out again.
+#: Errors that end a transaction, but not the run: the records are handed out again.
 ABORTS: Final = (TransactionAborted, PartitionLost, CommitFailed, RebalanceInProgress)
 
 
@@ -88,20 +88,20 @@ async def decided(
     observer: Observer,
     what: str,
 ) -> AsyncIterator[OutcomePortT]:
-    """Let a block work in a transaction, and leave it when its outcome is known.
+    """Run a block in a transaction, and return when its outcome is known.
 
-    A commit may get no answer for longer than the producer's ``max_block_ms``. That is
-    reported to the observer, and the outcome is awaited: until it is known, the records
-    can neither be passed over nor be worked on again.
+    A commit may remain unanswered for longer than the producer's ``max_block_ms``. That
+    is reported to the observer, and the outcome is awaited: until it is known, the
+    records can neither be skipped nor processed again.
 
     Raises:
-        TransactionAborted: the outcome was unknown, and then turned out to be that; or
-            the transaction could not begin in time, because of the one before it.
-        OutcomeUnknown: it will never be known, because the producer is over.
-        Exception: what the block or the transaction raised.
+        TransactionAborted: the outcome was unknown and turned out to be an abort; or
+            the transaction could not begin in time, because of the previous one.
+        OutcomeUnknown: it will never be known, because the producer is closed.
+        Exception: the exception of the block or of the transaction.
     """
     is_begun = False
-    # Set after the block: what that raises does not tell of this transaction's end.
+    # Set after the block: a KafkaTimeout of the block itself is not about the commit.
     ended: OutcomePortT | None = None
     try:
         async with transaction as tx:
@@ -118,7 +118,7 @@ async def decided(
         observer.retrying(f"the commit of a transaction of {what}", 1, 0.0, error)
         if await ended.outcome is not TransactionOutcome.COMMITTED:
             raise TransactionAborted(
-                f"the commit was not answered in time, and turned out to be refused: "
+                f"the commit was not answered in time, and was found to be refused: "
                 f"{error}",
                 reason="refused",
             ) from error
@@ -126,10 +126,10 @@ async def decided(
 
 @dataclass(frozen=True, slots=True)
 class TransactionalRun:
-    """How `Runner` works in transactions.
+    """The transactions of a `Runner`.
 
     Attributes:
-        begin: makes a transaction that works on the consumer's records.
+        begin: makes a transaction for the consumer's records.
         handler: the user's; takes a transaction and a record.
         on_dead: takes a transaction, a record and an exception; or a `DeadLetter`.
         max_records: most records of a transaction.
@@ -146,16 +146,17 @@ class TransactionalRun:
 
 
 class _NotAwaitable(UsageError, TypeError):
-    """A handler is no coroutine function, so that no record can be worked on."""
+    """A handler that is not a coroutine function: every record would fail alike."""
 
 
 def work_of(handler: Handler, record: Record) -> Awaitable[object]:
     """Call a handler.
 
     Raises:
-        UsageError: it returned nothing to wait for; also a TypeError.
+        UsageError: it returned something that cannot be awaited; also a TypeError.
         Exception: what it raised before it returned a coroutine.
     """
+    # The type is checked first, since `isawaitable` costs more than the rest.
     work = handler(record)
     if type(work) is not CoroutineType and not isawaitable(work):
         raise _NotAwaitable(
@@ -180,11 +181,11 @@ class Runner:
     Args:
         consumer: whose records they are.
         handler: the user's; transactions have one of their own.
-        schedule: says what may be begun.
+        schedule: decides which record may begin.
         concurrency: most handlers at a time.
-        retry: what is tried again; None for nothing.
-        on_dead: takes what failed for good; without it that ends the run.
-        transactions: how to work in transactions; None for without.
+        retry: decides which failures are retried; None for none.
+        on_dead: takes records that failed for good; without it they end the run.
+        transactions: the transactions to run in; None for none.
     """
 
     def __init__(  # noqa: PLR0913
@@ -209,17 +210,19 @@ class Runner:
         self._convert = consumer.reader.deserialize
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
-        # At most one worker was woken and has not run yet: it wakes the next.
+        # Whether a worker was woken that has not run yet. It wakes the next one, so
+        # that a burst of records does not wake all workers at once.
         self._is_waking = False
         self._failure: Exception | None = None
-        # What could not be read, and of which partition: raised when the records before
-        # it are finished. No more records are taken meanwhile.
+        # An error of reading, and its partition: raised when the records before it are
+        # finished. No more records are taken meanwhile.
         self._unread: tuple[TopicPartition, Exception] | None = None
         self._unreadable = UnreadableBatches(consumer.reader)
         self._is_draining = self._is_over = False
         self._over = Broadcast()
         self._group: TaskGroup | None = None
-        # Partitions of which something was finished since the last `sync`.
+        # Partitions with records finished since the last `sync`: a record costs one
+        # entry here, and the ledger is updated only before it is read.
         self._touched: set[TopicPartition] = set()
         self._went_on = True
 
@@ -237,22 +240,22 @@ class Runner:
                     await self._transact(self._transactions)
             finally:
                 self._is_over = True
-                self._over.tell()
+                self._over.notify_all()
         if self._failure is not None:
             raise self._failure
 
     async def _in_group(self, fill: Callable[[], Awaitable[None]]) -> None:
-        # Let workers work, while the caller's task gives them records.
+        # Run workers, while the caller's task fills their schedule.
         async with TaskGroup() as group:
             self._group = group
             await self._guard(fill)
             group.cancel_scope.cancel()
 
-    # The reader tells (see `kafkaio._consumer.reading.divider.DividerPort`)
+    # Calls of the reader (see `kafkaio._consumer.reading.divider.DividerPort`)
 
     @property
     def has_order(self) -> bool:
-        """No: records are finished in any order."""
+        """False: records are finished in any order."""
         return False
 
     def assigned(self, tp: TopicPartition) -> None:
@@ -261,16 +264,16 @@ class Runner:
             self._schedule.open(tp)
 
     def revoke_requested(self, tp: TopicPartition) -> None:
-        """Release a partition when all of it that was begun is finished."""
+        """Release a partition when all its records that have begun are finished."""
         self._schedule.drain(tp)
         self._forget_unread(tp)
 
     def may_go(self, tp: TopicPartition) -> bool:
-        """Whether all of a partition that was begun is finished."""
+        """Whether all records of a partition that have begun are finished."""
         return self._schedule.is_drained(tp)
 
     def unassigned(self, tp: TopicPartition) -> None:
-        """Cancel the handlers of a partition that is gone: they work in vain."""
+        """Cancel the handlers of a partition that is not assigned any more."""
         self._schedule.close(tp)
         self._forget_unread(tp)
         self._unreadable.forget_partition(tp)
@@ -280,7 +283,7 @@ class Runner:
                 worker.scope.cancel()
 
     def sync(self) -> None:
-        """Tell the ledger up to where each partition is finished."""
+        """Note in the ledger up to where each partition is finished."""
         ledger = self._reader.ledger
         for tp in self._touched:
             if tp not in ledger:
@@ -296,34 +299,34 @@ class Runner:
         """Do nothing: no handler waits for a commit."""
 
     def shows_life(self) -> bool:
-        """Whether a handler has ended, or none was at work."""
+        """Whether a handler has ended since the last call, or none is running."""
         went_on, self._went_on = self._went_on, False
         return went_on or not self._schedule.running
 
     def begin_draining(self) -> None:
-        """Begin no further record: the consumer closes."""
+        """Begin no more records: the consumer closes."""
         self._is_draining = True
         for tp in self._schedule.partitions:
             self._schedule.drain(tp)
         self._consumer.notify()
 
     async def drain(self) -> None:
-        """Wait until all up to the last record that was begun is finished."""
+        """Wait until all records that have begun are finished."""
         while not self._is_over:
             await self._over.wait()
 
     def leave(self, task: asyncio.Task[object] | None) -> None:
-        """Do nothing: a handler is refused to close the consumer."""
+        """Do nothing: a handler must not close the consumer, which raises there."""
 
     def stop(self) -> None:
-        """Cancel the handlers that are still at work."""
+        """Cancel the handlers that are still running."""
         if self._group is not None:
             self._group.cancel_scope.cancel()
 
     # The caller's task: fill the schedule
 
     async def _guard(self, fill: Callable[[], Awaitable[None]]) -> None:
-        # What is raised in the task group itself would come out in a group of its own.
+        # An exception raised within the task group would be wrapped in a group.
         try:
             await fill()
         except Exception as error:  # noqa: BLE001  (raised again by run)
@@ -332,6 +335,7 @@ class Runner:
     async def _fill(self) -> None:
         consumer, schedule = self._consumer, self._schedule
         while self._failure is None:
+            # All records before the error are finished.
             if self._unread is not None and not schedule.in_hand:
                 raise self._unread[1]
             if not self._is_draining:
@@ -347,7 +351,7 @@ class Runner:
             await consumer.wait_for_news(schedule.next_wake())
 
     def _take_in(self, most: int | None = None) -> int:
-        # Take records as far as there is capacity; returns how many.
+        # Take records as far as the schedule has capacity; return their number.
         reader, schedule, count = self._reader, self._schedule, 0
         for tp in [buffer.tp for buffer in reader.buffers.ready]:
             while self._unread is None and (capacity := schedule.capacity(tp)):
@@ -374,16 +378,17 @@ class Runner:
                 if self._unreadable.is_fetched_again(tp):
                     return None
             self._unread = tp, error
-            # From now on it is noticed when a partition's last record ends.
+            # From now on the schedule reports when the last record ends.
             self._schedule.stop_adding()
             self._consumer.notify()
             return None
 
     def _forget_unread(self, tp: TopicPartition) -> None:
-        # The partition is somebody else's, and so is what it cannot read.
+        # The next owner of the partition will meet the error.
         if self._unread is not None and self._unread[0] == tp:
             self._unread = None
-            if self._transactions is None:  # else the next transaction goes on
+            # With transactions the next one calls `go_on`.
+            if self._transactions is None:
                 self._schedule.go_on()
 
     # The caller's task, with transactions
@@ -399,7 +404,8 @@ class Runner:
                     await self._work_in(tx, how)
             except ABORTS as error:
                 self._failure = None
-                if is_begun:  # else the consumer was not moved: what is in hand stays
+                # An abort rewinds the consumer. Without one the records stay in hand.
+                if is_begun:
                     self._forget()
                 await self._pause(error, how.backoff.delay(aborts, roll()), aborts + 1)
                 aborts += 1
@@ -407,7 +413,7 @@ class Runner:
                 aborts = 0
 
     def _forget(self) -> None:
-        # What is in hand, begun or not, is handed out again.
+        # Drop all records in hand, begun or not: they are handed out again.
         self._touched.clear()
         self._unread = None
         positions = self._reader.positions
@@ -418,7 +424,8 @@ class Runner:
                 self._schedule.drain(tp)
 
     async def _has_records(self) -> bool:
-        # Wait for records outside a transaction: an open one would hold up readers.
+        # Wait for records outside a transaction: an open one may hold back other
+        # consumers, which read up to the last stable offset.
         consumer, reader, schedule = self._consumer, self._reader, self._schedule
         while not self._is_draining:
             consumer.check()
@@ -430,7 +437,7 @@ class Runner:
         return False
 
     def _has_more(self) -> bool:
-        # What is before an error was finished and committed by now.
+        # The records before an error are finished and committed by now.
         if self._unread is not None:
             raise self._unread[1]
         return bool(self._reader.buffers.ready)
@@ -474,8 +481,8 @@ class Runner:
             is_late = now() >= until
             if is_late and (schedule.running or schedule.in_hand < taken):
                 break
-            # Nothing was begun yet: without that, one transaction after another would
-            # end as it began.
+            # If it is late and nothing has begun yet, the transaction goes on without
+            # more records. Otherwise every transaction might end without progress.
             if is_late or taken >= how.max_records or self._unread is not None:
                 schedule.stop_adding()
                 if not schedule.in_hand:
@@ -519,7 +526,7 @@ class Runner:
                     await self._take_jobs(worker)
                     if not scope.cancel_called:
                         await self._rest(worker)
-            # Its handler's partition was lost; there are other partitions.
+            # The partition of its handler was lost; there are others to work for.
             worker.scope = anyio.CancelScope()
 
     async def _rest(self, worker: _Worker) -> None:
@@ -536,10 +543,11 @@ class Runner:
         handler = self._handler
         time_slice.woken()
         if self._group is not None and self._group.cancel_scope.cancel_called:
-            return  # a worker that has just begun is cancelled when it waits first
+            return  # a worker that has just begun is cancelled only when it first waits
         # A handler that never waits gives a cancellation no chance to stop it.
         while self._failure is None:
-            if time_slice.is_over:  # also by the handler of another worker
+            # The slice is shared: handlers of other workers use it up, too.
+            if time_slice.is_over:
                 await time_slice.take_turn()
             if (job := schedule.next()) is None:
                 return
@@ -558,7 +566,9 @@ class Runner:
                 self._finished(job)
             worker.job = None
             if worker.scope.cancel_called:
-                return  # its handler would not be cancelled: the next one must not be
+                # A handler that suppressed the cancellation has finished its record.
+                # The scope must not cancel the next one.
+                return
 
     def _finished(self, job: Job) -> None:
         self._went_on = True
@@ -579,7 +589,8 @@ class Runner:
 
     async def _failed(self, worker: _Worker, job: Job, error: Exception) -> None:
         schedule, delay = self._schedule, None
-        if isinstance(error, _NotAwaitable):  # the next record would fare no better
+        # A retry, or the next record, would fail in the same way.
+        if isinstance(error, _NotAwaitable):
             self._give_up(job, error)
             return
         if self._transactions is not None and isinstance(error, ABORTS):
@@ -587,6 +598,7 @@ class Runner:
             return
         if self._retry is not None and not self._unreadable.has(job.record):
             delay = self._retry.delay(error, job.attempts, roll())
+        # The partition was lost while the handler failed: the next owner repeats it.
         if not schedule.is_current(job):
             schedule.abandoned(job)
         elif delay is not None:
@@ -624,8 +636,8 @@ class Runner:
         self._fail(error)
 
     def _cut_short(self, worker: _Worker, job: Job) -> None:
-        # Cancelled: what was begun is not finished. If not by us, then nobody would
-        # ever learn that the record is stuck.
+        # Cancelled: the record is not finished. Unless the runner cancelled it, the run
+        # must fail, or the partition would wait for this record for ever.
         worker.job = None
         self._schedule.abandoned(job)
         assert self._group is not None
@@ -637,7 +649,8 @@ class Runner:
         if self._failure is None:
             self._failure = error
         elif error is not self._failure:
-            note = f"and another: {error!r}"  # once, where all fail alike
+            # One note for many handlers that fail alike.
+            note = f"and another: {error!r}"
             if note not in self._failure.__notes__:
                 self._failure.add_note(note)
         self.stop()

@@ -1,7 +1,7 @@
-"""Batches that cannot be read, as work for a dead letter.
+"""Passes batches that cannot be read to a dead letter.
 
-Where ``Consumer.run`` has a ``dead_letter``, a batch that cannot be read goes to it as
-a record does whose handler failed: as one record at the offset where reading stood,
+With ``Consumer.run(dead_letter=...)`` a batch that cannot be read is treated like a
+record whose handler failed. It becomes one record at the offset where reading stands,
 with the bytes of the batch as its value. Reading goes on behind the batch, and the
 batch counts as finished when the dead letter has returned.
 """
@@ -18,18 +18,19 @@ _NO_TIME = -1
 
 
 class UnreadableBatches:
-    """The records that stand for batches, and why these cannot be read.
+    """The records that stand for batches, with the errors of these batches.
 
     Args:
-        reader: what is read.
+        reader: has the batches.
     """
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        # By the identity of the record, which is kept here, so that no other has it.
+        # By the identity of the record, which is kept here, so that no other record can
+        # get the same identity.
         self._errors: dict[int, tuple[Record, Exception]] = {}
-        # Where a checksum was wrong once. The network may be the cause, so such a batch
-        # is fetched again before it goes to the dead letter.
+        # The offset of a wrong checksum by partition. The network may be the cause, so
+        # such a batch is fetched again once before it goes to the dead letter.
         self._suspects: dict[TopicPartition, int] = {}
         self._again: TopicPartition | None = None
 
@@ -46,6 +47,7 @@ class UnreadableBatches:
             None if the bytes of the batch are not known, or if it is fetched again
             first (`is_fetched_again`).
         """
+        # A batch that is kept has a right checksum: fetching it again would not help.
         self._again = None
         if not error.raw:
             return None

@@ -1,14 +1,14 @@
-"""Records that were fetched and not handed out.
+"""Records that were fetched and not handed out yet.
 
 Record batches stay as they were fetched, in the bytes of their fetch response; records
-are made of them when the user takes them. So fetching ahead makes no objects and no
-copies. Of each partition one batch at most, its *chunk*, is decompressed and being
+are created when the user takes them. So fetching ahead creates no objects and no
+copies. Of each partition at most one batch, its *chunk*, is decompressed and being
 handed out.
 
-A fetch response (`Frame`) stays in memory until the last of its batches was read, and
-so it counts against the fetch buffer with all of its bytes until then. Batches that may
-wait for long are copied out of it: those of paused partitions at once, all others when
-little is left of the responses that fill the buffer (`Buffers.compact`).
+A fetch response (`Frame`) stays in memory until the last of its batches was read, so
+all of its bytes count against the fetch buffer until then. Batches that may wait long
+are copied out of it: those of paused partitions at once, all others when little is left
+unread of the responses that fill the buffer (`Buffers.compact`).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Fetched:
 
     Attributes:
         batches: whole batches, in order.
-        isolation: which of them the user gets.
+        isolation: decides which of them the user gets.
         frame: the fetch response that they are in.
-        failure: why nothing follows them, if there is a reason.
+        failure: the error that follows them, if there is one.
     """
 
     batches: list[RecordBatch | LegacyBatch]
@@ -73,9 +73,9 @@ class PartitionBuffer:
         epoch: leader epoch of the chunk.
         frame: fetch response of the chunk; None if the chunk has its own bytes.
         failure: raised when everything before it was handed out.
-        broken: why the first of the batches cannot be read; None if nobody knows yet
-            that it cannot. It is raised until the partition is moved.
-        is_aside: whether the first of the batches is being decompressed.
+        broken: why the first of the batches cannot be read, once that was found. It is
+            raised until the partition is moved.
+        is_aside: whether a task decompresses the first of the batches.
         is_queued: whether the buffer is in `Buffers.ready`.
         size: bytes of the batches that wait.
         waiting: number of records in these batches, according to their headers.
@@ -127,7 +127,7 @@ class PartitionBuffer:
 
     @property
     def at_hand(self) -> int:
-        """Most records that can be taken now: the filter may leave some out."""
+        """The most records that can be taken now; the filter may leave some out."""
         return self.left + (0 if self.broken else self.waiting)
 
     @property
@@ -152,8 +152,8 @@ class Buffers:
     Invariants, with the buffers of paused partitions left out, because a pause must
     not stop the fetching of other partitions:
 
-    - `ready` holds every buffer that is not empty, once. A buffer that was just emptied
-      stays there until its turn is over. Those that were set aside are left out.
+    - `ready` has every buffer that is not empty, once. A buffer that was just emptied
+      stays there until its turn is over. Buffers that were set aside are not in it.
     - `unread` is the number of bytes of all batches that wait.
     - `size` is the number of bytes in memory for these batches and for the chunks.
 
@@ -185,7 +185,7 @@ class Buffers:
 
     @property
     def all_at_hand(self) -> int:
-        """Most records that can be taken now, of all partitions."""
+        """The most records of all partitions that can be taken now."""
         return sum(buffer.at_hand for buffer in self.ready)
 
     def at_hand(self, tp: TopicPartition) -> int:
@@ -194,7 +194,7 @@ class Buffers:
         return buffer.at_hand if buffer is not None and buffer.is_queued else 0
 
     def has_failed(self, tp: TopicPartition) -> bool:
-        """Whether a failure waits to be raised; nothing is fetched until it was."""
+        """Whether a failure is still to be raised; until then nothing is fetched."""
         buffer = self._buffers.get(tp)
         return buffer is not None and buffer.failure is not None
 
@@ -208,6 +208,7 @@ class Buffers:
         buffer = self._buffers.get(tp)
         if buffer is None:
             buffer = self._buffers[tp] = PartitionBuffer(tp)
+        # A pause may last for hours, and must not keep a response of other partitions.
         frame = None if tp in self._paused else fetched.frame
         size = 0
         for batch in fetched.batches:
@@ -218,6 +219,7 @@ class Buffers:
             buffer.batches.append((batch, fetched.isolation, frame))
             size += batch.size_bytes
             buffer.waiting += batch.count
+        # Paused partitions are not counted at all, so that the others are fetched on.
         buffer.size += size
         if frame is not None:
             self.unread += size
@@ -228,6 +230,7 @@ class Buffers:
         """Remove the first batch: it becomes the chunk, or is left out."""
         self.clear_chunk(buffer)
         buffer.broken = None
+        # The chunk keeps the frame: its records may point into the response's bytes.
         batch, _, buffer.frame = buffer.batches.popleft()
         size = batch.size_bytes
         buffer.size -= size
@@ -258,6 +261,7 @@ class Buffers:
 
     def bring_back(self, buffer: PartitionBuffer) -> None:
         """Let a buffer that was set aside be read again, unless it was dropped."""
+        # A seek or a revocation may have replaced it while it was set aside.
         buffer.is_aside = False
         if self._buffers.get(buffer.tp) is buffer:
             self._enqueue(buffer)
@@ -268,14 +272,15 @@ class Buffers:
             self._dequeue(buffer)
 
     def compact(self) -> bool:
-        """Copy what waits out of fetch responses, if that frees more than it copies.
+        """Copy unread batches out of their responses, if that frees more than it takes.
 
-        A partition that is read slowly keeps whole responses in memory of which the
-        other partitions were read. Without this it would delay their fetching.
+        A partition that is read slowly keeps whole responses in memory, of which the
+        other partitions are read already. Without this it would delay their fetching.
 
         Returns:
             Whether memory was freed.
         """
+        # Worthwhile only if more than half of the bytes in memory are read already.
         if self.size <= 2 * self.unread:
             return False
         before = self.size
@@ -284,7 +289,7 @@ class Buffers:
         return self.size < before
 
     def pause(self, tp: TopicPartition) -> None:
-        """Keep a partition's data, and leave it out of the reading until `resume`."""
+        """Keep a partition's data, and do not read it until `resume`."""
         if tp in self._paused:
             return
         self._paused.add(tp)
@@ -306,6 +311,7 @@ class Buffers:
 
     def drop(self, tp: TopicPartition) -> None:
         """Drop a partition's data; a paused partition stays paused."""
+        # The bytes of a paused partition were subtracted when the pause began.
         buffer = self._buffers.pop(tp, None)
         if buffer is None or tp in self._paused:
             return
@@ -324,13 +330,13 @@ class Buffers:
         self._paused.discard(tp)
 
     def _exclude(self, buffer: PartitionBuffer) -> None:
-        # While the partition is paused, its own bytes do not count either.
+        # First copied, then subtracted: during the pause its own bytes do not count.
         self._detach(buffer)
         self.size -= buffer.size
         self.unread -= buffer.size
 
     def _detach(self, buffer: PartitionBuffer) -> None:
-        # The buffer keeps copies of its bytes, and no fetch response.
+        # The buffer keeps copies of its own bytes, and releases the fetch responses.
         apart: deque[Waiting] = deque()
         for batch, isolation, frame in buffer.batches:
             if frame is not None:
@@ -365,7 +371,9 @@ class Buffers:
     def _dequeue(self, buffer: PartitionBuffer) -> None:
         if buffer.is_queued:
             buffer.is_queued = False
-            if self.ready[-1] is buffer:  # its turn is over
+            # Usually its turn is over and it was rotated to the end, where removing it
+            # takes no search.
+            if self.ready[-1] is buffer:
                 self.ready.pop()
             else:
                 self.ready.remove(buffer)

@@ -1,10 +1,10 @@
-"""Chunks: from a fetched record batch to records in the user's hands.
+"""Chunks: the step from fetched record batches to records for the user.
 
 When its turn comes, a batch is checked (CRC), filtered (``isolation_level``) and
 decompressed; its records are the *chunk* of its partition. After a chunk, the next
-partition has its turn. Errors are raised in their place: after all records before them
-were handed out, and only by a step that has taken no record, so that no record is lost
-with an error.
+partition has its turn. Errors are raised in order: after all records before them were
+handed out, and only by a step that has not taken a record, because that record would be
+lost with the error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from kafkaio.types import Record, TopicPartition
 
 
 class ChunkListenerPort(Protocol):
-    """Hears what becomes of the chunks."""
+    """Is notified about the chunks."""
 
     def made_room(self) -> None:
         """Note that fewer bytes are buffered."""
@@ -54,7 +54,7 @@ class ChunkListenerPort(Protocol):
         """Apply the reset policy: the position is outside the log."""
 
     def wake(self) -> None:
-        """Make a read that waits look again."""
+        """Wake a read that waits."""
 
 
 class Chunks:
@@ -64,9 +64,9 @@ class Chunks:
         buffers: what was fetched.
         positions: where each partition is read.
         ledger: what is handed out.
-        handout: what iteration takes records from, one by one.
-        progress: knows the chunk of the handout.
-        listener: hears what becomes of the chunks.
+        handout: the source of records that are iterated over one by one.
+        progress: has the chunk of the handout.
+        listener: is notified about the chunks.
         checks_crcs: the option ``check_crcs``.
         converts: whether records are deserialized.
 
@@ -99,11 +99,14 @@ class Chunks:
     # The order of reading
 
     def find(self, *, may_fail: bool = True) -> bool:
-        """Whether there is a chunk with records; then the handout is in it.
+        """Find a chunk with records, and let the handout take from it.
 
         Args:
-            may_fail: whether to raise an error that comes next. Otherwise it waits,
-                and there is no chunk.
+            may_fail: whether to raise an error that comes next. Otherwise the result is
+                False, and a later step raises it.
+
+        Returns:
+            Whether there is such a chunk.
 
         Raises:
             Exception: the error that comes next.
@@ -118,6 +121,7 @@ class Chunks:
             if buffer.left or self._open(buffer):
                 self._progress.begin(buffer)
                 return True
+            # The caller has taken records, which an exception would lose.
             if buffer.must_raise and not may_fail:
                 return False
             self._raise_failure(buffer)
@@ -153,6 +157,7 @@ class Chunks:
         Yields:
             The records of a chunk, and the fetch response that they are in.
         """
+        # The frame is read after each piece, as the next chunk may be in another one.
         piece: Piece | None = self._take(buffer, limit)
         while piece is not None:
             yield piece, buffer.frame
@@ -188,10 +193,10 @@ class Chunks:
         return piece
 
     def pass_over(self, tp: TopicPartition) -> None:
-        """Pass over what follows a partition's last record and is not for the user.
+        """Skip markers and records of aborted transactions after the last record.
 
-        Markers of transactions, and records of aborted ones. The position and the
-        ledger are behind them then. Nothing happens while the chunk has records left.
+        Position and ledger are moved behind them. Nothing happens while the chunk has
+        records left.
         """
         buffer = self._buffers.get(tp)
         if buffer is None or not buffer.is_queued or buffer.left:
@@ -218,6 +223,7 @@ class Chunks:
         if limit <= 0 or buffer.left or not buffer.batches:
             return None
         self._close(buffer)
+        # Records were taken: the error waits for a step that has none.
         with suppress(Exception):  # the next step raises it again
             if self._open(buffer):
                 self._progress.begin(buffer)
@@ -227,8 +233,8 @@ class Chunks:
     # One chunk
 
     def _open(self, buffer: PartitionBuffer) -> bool:
-        # Open the next batch that has records for the user. False if there is none now,
-        # or if the next one cannot be read.
+        # Open the next batch that has records for the user. False if no such batch is
+        # here, or if the next one cannot be read.
         tp = buffer.tp
         while buffer.batches and buffer.broken is None:
             batch, isolation, _ = buffer.batches[0]
@@ -236,6 +242,8 @@ class Chunks:
             if self._checks_crcs and not self._is_sound(buffer, batch, position):
                 return False
             try:
+                # The filter sees every batch in order, even one that the position has
+                # passed, because markers change its state.
                 chunk = None
                 if isolation.passes(batch) and batch.next_offset > position:
                     if not self.preparation.is_ready(buffer):
@@ -244,6 +252,7 @@ class Chunks:
             except (CorruptRecord, RecordTooLarge) as error:
                 self._break(buffer, error)
                 return False
+            # Only now: a batch that raised, or is being decompressed, stays the first.
             self._buffers.pop_batch(buffer)
             if chunk is not None and chunk.remaining:
                 buffer.open_chunk(chunk, batch.leader_epoch)
@@ -255,9 +264,10 @@ class Chunks:
     def _left_out(
         self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch
     ) -> None:
-        # The batch that was removed has nothing for the user.
+        # Skip a batch, already removed, that has no records for the user.
         self._buffers.clear_chunk(buffer)
         self._listener.made_room()
+        # A batch before the position is possible: fetches begin at whole batches.
         tp, end = buffer.tp, batch.next_offset
         if end > self._positions[tp].position:
             self._positions.advance(tp, end, batch.leader_epoch)
@@ -272,7 +282,7 @@ class Chunks:
     def _is_sound(
         self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch, position: int
     ) -> bool:
-        # Now, and not when it arrives: its bytes come near the processor once.
+        # Now, and not on arrival: its bytes pass through the processor's cache once.
         try:
             batch.check_crc()
         except CorruptRecord as error:
@@ -284,16 +294,16 @@ class Chunks:
     def _break(
         self, buffer: PartitionBuffer, error: CorruptRecord | RecordTooLarge
     ) -> None:
-        # The batch is kept, and so is the error: to find it again takes as long as the
-        # limit of the decompressed bytes allows.
+        # Keep the batch and the error: finding it again may take as long as it takes to
+        # decompress up to the limit.
         tp, batch = buffer.tp, buffer.batches[0][0]
         position = self._positions[tp].position
         unreadable(error, batch, tp, position, is_sound=self._checks_crcs)
         buffer.broken = error
 
     def _refuse(self, buffer: PartitionBuffer, error: CorruptRecord) -> None:
-        # Nothing that a corrupt batch says is reliable, not even where it ends. The
-        # network may be the cause, so it is fetched again after the error was raised.
+        # Nothing in a corrupt batch is reliable, not even its end. The network may be
+        # the cause, so the batch is fetched again after the error was raised.
         entry = self._positions[buffer.tp]
         point = FetchPoint(buffer.tp, entry.position, entry.token)
         self._buffers.refuse(buffer, Failure(error, point))
@@ -309,6 +319,7 @@ class Chunks:
         failure = buffer.failure
         if failure is None or buffer.batches:
             return
+        # Before raising: while a failure is set, nothing is fetched (`has_failed`).
         buffer.failure = None
         self._listener.fetch_more()
         if failure.error is not None:

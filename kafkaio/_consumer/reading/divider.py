@@ -1,9 +1,9 @@
-"""What divides a consumer's records among several tasks, as the reader sees it.
+"""The port of what divides a consumer's records among several tasks.
 
-Where one task reads alone, a record is finished when the next one is asked for. That
-says nothing while several tasks are at work. So whatever divides the records among
-them tells what is finished, and releases each partition that the group requests back
-when its own work on the partition is over.
+If one task reads alone, a record is finished when the next one is asked for. With
+several tasks that rule does not hold. So the object that divides the records among them
+(`Runner` or `Lanes` of `kafkaio._consumer.parallel`) notes which are finished. If the
+group requests a partition back, it releases the partition when its work there is over.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from kafkaio.types import TopicPartition
 
 
 class DividerPort(Protocol):
-    """Learns what happens to partitions. All methods but `drain` are synchronous."""
+    """Divides records, and is notified of assignments. Only `drain` is asynchronous."""
 
     @property
     def has_order(self) -> bool:
-        """Whether a finished record means that all before it are finished, too."""
+        """Whether a finished record implies that all records before it are finished."""
         ...
 
     def assigned(self, tp: TopicPartition) -> None:
@@ -29,20 +29,20 @@ class DividerPort(Protocol):
         """Finish the work on a partition, then release it: the group wants it back."""
 
     def may_go(self, tp: TopicPartition) -> bool:
-        """Whether there is no work on a partition that was requested back."""
+        """Whether the work on a partition that was requested back is over."""
         ...
 
     def unassigned(self, tp: TopicPartition) -> None:
-        """End with a partition that is not assigned any more, released or lost."""
+        """End with a partition that is not assigned any more."""
 
     def sync(self) -> None:
-        """Tell the ledger what is finished: it is about to be read."""
+        """Note in the ledger what is finished, before the ledger is read."""
 
     def committed(self) -> None:
         """Note that offsets were committed."""
 
     def shows_life(self) -> bool:
-        """Whether the user's code went on or was idle since the last call."""
+        """Whether the user's code made progress or was idle since the last call."""
         ...
 
     def begin_draining(self) -> None:
@@ -52,7 +52,7 @@ class DividerPort(Protocol):
         """Wait for the work that was begun before `begin_draining`."""
 
     def leave(self, task: asyncio.Task[object] | None) -> None:
-        """Wait no more for what this task is in: it closes the consumer."""
+        """Do not wait for the work of a task that closes the consumer itself."""
 
     def stop(self) -> None:
         """End at once: no time is left for the work that was begun."""

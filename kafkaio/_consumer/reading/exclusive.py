@@ -1,4 +1,4 @@
-"""Which task reads, and which tasks run code of the user's."""
+"""Tracks which task reads, and which tasks run code of the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkaio.errors import UsageError
 
 
 class ExclusiveReading:
-    """Lets one task read at a time: the task that is within the ``with`` block.
+    """Lets one task read at a time: the task within the ``with`` block.
 
     Raises:
         UsageError: on entering: another task is within the block.
@@ -23,7 +23,7 @@ class ExclusiveReading:
     def __init__(self) -> None:
         #: Whether a task reads now.
         self.is_on: bool = False
-        # The task that read last.
+        # The task that read last; weakly, so that a task that has ended is not kept.
         self._task: ReferenceType[asyncio.Task[object]] | None = None
 
     def __enter__(self) -> None:
@@ -43,9 +43,10 @@ class ExclusiveReading:
 
 
 class UserCode:
-    """The consumer's tasks that run a callback or a handler of the user's now.
+    """The tasks of the consumer that run a callback or handler of the user now.
 
-    Closing waits for these tasks, so none of them may wait for closing.
+    Closing waits for these tasks, so it must not be called in one of them: it would
+    wait for itself.
     """
 
     __slots__ = ("_tasks",)
@@ -55,7 +56,7 @@ class UserCode:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Within the block, the calling task runs code of the user's."""
+        """Count the calling task as running code of the user within the block."""
         task = caller()
         self._tasks.add(task)
         try:

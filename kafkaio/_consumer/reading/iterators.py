@@ -1,7 +1,7 @@
-"""What users iterate over: records, batches and tables.
+"""The iterators over records, batches and tables.
 
-The iterators are classes with ``__anext__``, not async generators, so leaving a loop
-with ``break`` leaves nothing suspended. A loop that has begun ends when the consumer is
+They are classes with ``__anext__``, not async generators, so leaving a loop with
+``break`` leaves nothing suspended. A loop that has begun ends when the consumer is
 closed (`until_closed`); one that begins on a closed consumer raises.
 
 `RecordStream` is what ``async for record in consumer`` drives. The compiled stream is
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class RecordSourcePort(Protocol):
-    """What records are taken from without waiting."""
+    """A source of records that are taken without waiting."""
 
     def take(self) -> Record | None:
         """Take the next record; None if it needs a read that may wait."""
@@ -52,10 +52,10 @@ class PlainStream:
     """The asynchronous iterator over the records of a `Handout`.
 
     Args:
-        source: where records are taken from.
+        source: has the records.
         wait: reads the next record if the source has none.
-        time_slice: when the loop gets a turn before a record is taken; None for never,
-            because the source sees to it.
+        time_slice: decides when the event loop gets a turn before a record is taken;
+            None if the source does so.
     """
 
     __slots__ = ("_source", "_time_slice", "_wait")
@@ -108,7 +108,7 @@ class Poll:
 
 
 class ClosablePort(Protocol):
-    """What is closed by its user, perhaps while it is iterated over."""
+    """An object that its user closes, perhaps during an iteration."""
 
     @property
     def is_closed(self) -> bool:
@@ -131,7 +131,7 @@ async def until_closed(it: ClosablePort, step: Callable[[], Awaitable[T]]) -> T:
 
 
 class ReadPort(ClosablePort, Protocol):
-    """Runs reads one at a time, for iterators that wait."""
+    """Runs the reads of iterators, one at a time."""
 
     async def read(
         self, take: Callable[[], T | None], until: Callable[[], float | None]
@@ -141,7 +141,7 @@ class ReadPort(ClosablePort, Protocol):
 
 
 class _Gathering(Generic[T]):
-    # Waits until there are enough records, or some of them have waited long enough.
+    # Waits until there are enough records, or the first ones have waited long enough.
 
     def __init__(
         self,
@@ -157,8 +157,8 @@ class _Gathering(Generic[T]):
         self._max_wait = seconds_of("max_wait", max_wait)
         # Kept, so that a consumer is not collected while somebody iterates.
         self._owner = owner
-        # When the records that are there have waited long enough; None while there are
-        # none. Full batches do not put it off, so none of the others waits for ever.
+        # When the records that are here have waited long enough; None without records.
+        # A full batch does not extend it, or slow partitions would wait for ever.
         self._until: float | None = None
 
     def __aiter__(self) -> Self:
@@ -181,6 +181,7 @@ class _Gathering(Generic[T]):
         if not self._reader.has_any():
             self._until = None
             return None
+        # The wait begins with the first record, not with the call.
         moment = now()
         if self._until is None:
             self._until = moment + self._max_wait
@@ -230,9 +231,9 @@ class BatchIterator(_Gathering[Batch]):
         batch = self._reader.take_batch(self._max_records, prefer_full=not is_due)
         if batch is not None:
             detach_if_alone(batch)
-            # While the loop works on this batch, its variable still names the one
-            # before it. A batch that is older than that is kept on purpose, and perhaps
-            # for long: it must not keep a whole fetch response in memory.
+            # During this call the loop variable still refers to the previous batch. A
+            # batch older than that is kept on purpose, and perhaps for long: it must
+            # not keep a whole fetch response in memory.
             older, self._newest = self._newest, ref(batch)
             kept, self._older = self._older(), older
             if kept is not None:
@@ -241,7 +242,7 @@ class BatchIterator(_Gathering[Batch]):
 
 
 def _nothing() -> None:
-    """There is no batch."""
+    """Stand for a batch that does not exist."""
 
 
 @public("kafkaio")
@@ -270,7 +271,7 @@ class TableIterator(_Gathering["pa.Table"]):
         headers: bool,
         owner: object = None,
     ) -> None:
-        to_table([], 0)  # fails before anything is taken
+        to_table([], 0)  # raises ImportError before records are taken
         super().__init__(core, reader, max_records, max_wait, owner)
         self._headers = headers
 
@@ -285,7 +286,9 @@ class TableIterator(_Gathering["pa.Table"]):
                 self._take_pieces(taken), self._most(), headers=self._headers
             )
         except BaseException:
-            # Arrow has no type for a deserialized object: the records were not read.
+            # Arrow has no type for a deserialized object, or the call was interrupted:
+            # the records were not read. In reverse, so that each partition ends up at
+            # its first piece.
             for tp, piece in reversed(taken):
                 self._reader.seek(tp, first_of(piece).offset)
             raise

@@ -1,9 +1,9 @@
 """Decompresses large batches before their turn, so that the event loop is not blocked.
 
-A batch that decompresses to some megabytes is read at once. A larger one is set aside:
-its partition is not ready, the others are read meanwhile, and a task decompresses it in
-slices, with a turn of the event loop after each. The task works on one batch at a time,
-so only one that is not yet being read takes memory beyond its compressed size.
+A batch of up to some megabytes is decompressed when it is read. A larger one is set
+aside: the other partitions are read meanwhile, and a task decompresses it in slices,
+with a turn of the event loop after each. The task works on one batch at a time, so only
+one batch that is not being read yet takes memory beyond its compressed size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafkaio._records.batch import LegacyBatch, RecordBatch
 from kafkaio._runtime.supervisor import Child
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 
-#: Runs a task for as long as the consumer is open; it has a name.
+#: Runs a task, under a name, until the consumer closes.
 Spawn: TypeAlias = Callable[[Child, str], None]
 
 
@@ -63,6 +63,7 @@ class Preparation:
             return True
         self._buffers.set_aside(buffer)
         self._waiting.append(buffer)
+        # The task ends when its queue is empty, so an idle consumer has none.
         if not self._is_running:
             self._is_running = True
             self.spawn(self._run, "decompress")
@@ -73,6 +74,7 @@ class Preparation:
             while self._waiting:
                 await self._prepare(self._waiting.popleft())
         finally:
+            # No await since the loop found the queue empty: no buffer is left behind.
             self._is_running = False
 
     async def _prepare(self, buffer: PartitionBuffer) -> None:

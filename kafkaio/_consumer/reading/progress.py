@@ -1,7 +1,7 @@
-"""What was handed out, what of it is finished, and who is notified.
+"""Keeps account of the records that were handed out, and of those that are finished.
 
-While records are handed out one by one, only two things move: the cursor of the chunk
-(what was handed out) and the mark of the handout (what is finished). The machines,
+While records are handed out one by one, only two values change: the cursor of the chunk
+(records handed out) and the mark of the handout (records finished). The machines,
 `Positions` and `OffsetLedger`, are brought up to date by `ReadProgress.sync` before
 somebody reads them, and not with every record.
 
@@ -9,8 +9,8 @@ Invariants:
 
 - `ReadProgress.chunk` is the buffer whose chunk is the cursor of the handout. Both are
   None together.
-- A chunk is left (`leave`) only after a `sync`, so nothing that was handed out of it is
-  unknown to the machines.
+- `leave` calls `sync` first, so the machines know of every record that was handed out
+  of the chunk.
 - `ReadProgress.count` grows with every record that the user takes, and never goes back.
 """
 
@@ -28,11 +28,11 @@ from kafkaio.types import TopicPartition
 
 
 class HandedOut(NamedTuple):
-    """How much a user in another thread had been handed at some moment.
+    """The records that a user in another thread had received at some moment.
 
     Attributes:
-        taken: number of records that it had taken one by one.
-        number: batches, tables and polls that it had received have smaller numbers.
+        taken: the number of records taken one by one.
+        number: larger than the numbers of all batches, tables and polls received.
     """
 
     taken: int
@@ -57,16 +57,16 @@ class HandoffPort(Protocol):
     def acknowledge(
         self, mark: HandedOut, partitions: Collection[TopicPartition]
     ) -> None:
-        """Finish what the user had been handed of these partitions at that moment."""
+        """Finish the records of partitions that the user had at that moment."""
 
 
 class ReadProgress:
-    """Keeps the machines up to date with what the user is handed.
+    """Keeps the machines up to date with the records handed out.
 
     Args:
         positions: where each partition is read.
         ledger: what is handed out, finished and committed.
-        handout: what iteration takes records from, one by one.
+        handout: the source of records that are iterated over one by one.
 
     Attributes:
         chunk: the buffer that the handout takes records from.
@@ -74,8 +74,8 @@ class ReadProgress:
         handoff: hands the records on to another thread; None if the user is here.
         on_begin: called with a partition before records of a chunk of it are taken;
             None without a transaction.
-        on_handed: called with a partition and a number of records that were taken of
-            a chunk of it; None if nobody wants to know.
+        on_handed: called with a partition and a number of records taken from a chunk
+            of it; None without an observer.
     """
 
     __slots__ = (
@@ -103,11 +103,13 @@ class ReadProgress:
         self.handoff: HandoffPort | None = None
         self.on_begin: Callable[[TopicPartition], None] | None = None
         self.on_handed: Callable[[TopicPartition, int], None] | None = None
-        # How many records of the chunk had been taken when its turn began.
+        # The number of records taken from the chunk before its turn began; a chunk that
+        # was left may have several turns.
         self._begun_at = 0
-        # The offsets of the chunk that the machines know: handed out, finished.
+        # The offsets that the machines have: handed out, finished. Most calls of `sync`
+        # find no change and end with one comparison.
         self._synced = (-1, -1)
-        # Number of records that were taken of earlier chunks.
+        # The number of records taken from earlier chunks.
         self._taken = 0
 
     @property
@@ -118,6 +120,8 @@ class ReadProgress:
 
     def begin(self, buffer: PartitionBuffer) -> None:
         """Let the handout take records of a buffer's chunk."""
+        # First: a transaction holds the partition before a record of it is taken, so
+        # that it cannot be revoked in between.
         if self.on_begin is not None:
             self.on_begin(buffer.tp)
         self.chunk = buffer
@@ -143,6 +147,7 @@ class ReadProgress:
 
     def sync(self) -> None:
         """Bring the machines up to date with what was handed out and finished."""
+        # Both may finish records of any partition, with or without a chunk.
         if self.divider is not None:
             self.divider.sync()
         if self.handoff is not None:
@@ -178,6 +183,8 @@ class ReadProgress:
             mark: the moment of the user's call, if the user is in another thread.
         """
         self.sync()
+        # With `Consumer.run` records finish in any order: the last one handed out does
+        # not imply the others.
         if self.divider is not None and not self.divider.has_order:
             return
         ledger = self._ledger
@@ -204,5 +211,6 @@ class ReadProgress:
         entry = self._positions.get(tp)
         if entry is None:
             return None
+        # Records on their way to the user's thread are behind this thread's position.
         untaken = None if self.handoff is None else self.handoff.next_offset(tp)
         return entry.position if untaken is None or entry.position < 0 else untaken

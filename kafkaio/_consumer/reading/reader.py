@@ -1,14 +1,14 @@
-"""The reader: everything between what was fetched and what the user takes.
+"""The reader: everything between the fetched batches and the user.
 
-It joins what the machines decide (where each partition is read, what is finished) with
-what is buffered. It is synchronous: its caller waits, the reader never does. A record
-is taken and returned in one step without an await in between, so a cancelled call has
-taken nothing.
+It combines the machines (positions, finished records) with the buffers. It is
+synchronous: its caller waits, the reader never does. A record is taken and returned in
+one step without an await in between, so a cancelled call has taken nothing.
 
 There is a short path and a long path to the next record. On the short path iteration
-takes records out of the handout, which asks `Reader._refill` for more. The long path
-is a read by the core: it looks at errors, news and revocations first. Whatever the
-user must hear of closes the short path until the next read (`Reader.interrupt`).
+takes records out of the handout, which calls `Reader._refill` for more. The long path
+is a read by the core, which first handles errors, events and revocations. Everything
+that the user must be informed of closes the short path until the next read
+(`Reader.interrupt`).
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
 
 class Reader:
-    """Everything that is read, by partition, and the user's place in it.
+    """The assigned partitions, their fetched records, and the user's positions.
 
     Args:
         config: the consumer's options.
         on_change: called when there may be something to fetch or to look up.
-        on_news: called when a waiting read should look again.
+        on_news: called to wake a read that waits.
 
     Attributes:
-        policy: what a partition without a position does.
-        positions: where each partition is read.
-        ledger: what was handed out, finished and committed.
-        buffers: what was fetched and not handed out.
-        wake_below: ``on_room`` is called when no more bytes than that are unread.
+        policy: the reset policy; None to raise for a missing offset.
+        positions: the position of each partition.
+        ledger: the records handed out, finished and committed.
+        buffers: the records fetched and not handed out.
+        wake_below: ``on_room`` is called once at most this many bytes are unread.
         on_room: called when there is room to fetch more.
         allowance: returns how many records may be handed out before the event loop
             gets a turn; 0 if it should get one now.
         is_created_again: whether a partition's topic was deleted and created again.
-        errors: what background tasks reported; may be looked at in any thread.
+        errors: errors of background tasks, to be raised; readable in any thread.
         deserialize: deserializes a record; None without deserializers.
-        handout: what iteration takes records from, one by one.
+        handout: the source of records that are iterated over one by one.
     """
 
     def __init__(
@@ -111,17 +111,18 @@ class Reader:
     def watch(self, on_begin: Callable[[TopicPartition], None] | None) -> None:
         """Call a function with a partition before records of it are taken.
 
-        It is called with every chunk, from the next record on.
+        It is called once for each chunk, from the next record on.
 
         Args:
             on_begin: the function; None for no longer.
         """
+        # The chunk being handed out would otherwise go on without a call.
         if on_begin is not None:
             self.set_aside()
         self._progress.on_begin = on_begin
 
     def prepare_with(self, spawn: Spawn) -> None:
-        """Let large batches be decompressed by a task; see `Preparation`."""
+        """Decompress large batches in a task; see `Preparation`."""
         self._chunks.preparation.spawn = spawn
 
     def report_to(
@@ -135,31 +136,35 @@ class Reader:
         self._progress.on_handed = on_handed
 
     def hand_off_to(self, handoff: HandoffPort) -> None:
-        """Let the records that are taken be handed on to another thread."""
+        """Hand the records that are taken on to another thread."""
         self._progress.handoff = handoff
 
     def interrupt(self) -> None:
         """Close the short path: the next step must be a read by the core."""
         self._is_interrupted = True
+        # Without credit the compiled stream calls `_refill` before the next record.
         self.handout.credit = 0
 
-    # What background tasks report
+    # Reports of background tasks
 
     def fail(self, error: BaseException) -> None:
         """Raise ``error`` from the next step, once. Repetitions are left out."""
+        # By text: each partition or broker makes an object of its own for one cause.
         if all(repr(error) != repr(waiting) for waiting in self.errors):
             self.errors.append(error)
         self.wake()
 
     def wake(self) -> None:
-        """Make the next step, or a read that waits, look at what happened."""
+        """Wake a read that waits, and make the next step a read by the core."""
         self.interrupt()
         self._on_news()
 
     def truncated(self, tp: TopicPartition) -> None:
         """Note that the log lost records of a partition that were handed out."""
+        # To the divider this is a new assignment: the records that it has are of a log
+        # that does not exist any more.
         if (divider := self._progress.divider) is not None:
-            divider.assigned(tp)  # what was handed out is of another log
+            divider.assigned(tp)
         self.wake()
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
@@ -172,7 +177,7 @@ class Reader:
         self.buffers.add(tp, fetched)
         self._on_news()
 
-    # What group and user decide
+    # Decisions of the group and of the user
 
     def assign(
         self, tp: TopicPartition, *, has_commits: bool, is_new: bool = False
@@ -189,6 +194,8 @@ class Reader:
 
     def unassign(self, tp: TopicPartition) -> None:
         """End a partition's assignment, and drop everything of it."""
+        # The chunk is left before positions and ledger forget the partition: leaving it
+        # brings both up to date.
         divider = self._progress.divider
         if divider is not None and tp in self.positions:
             divider.unassigned(tp)
@@ -200,7 +207,9 @@ class Reader:
     def revoke_requested(self, tp: TopicPartition) -> None:
         """Stop reading and fetching a partition; offsets of it can be committed."""
         self._progress.leave_partition(tp)
-        self._chunks.pass_over(tp)  # for commits that are still to come
+        # Before the buffer is dropped: commits that follow may then include markers at
+        # the end, without which the group keeps a lag.
+        self._chunks.pass_over(tp)
         self.buffers.drop(tp)
         self.positions.revoke_requested(tp)
         if (divider := self._progress.divider) is not None:
@@ -223,6 +232,7 @@ class Reader:
 
     def seek(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Read a partition from ``offset``; everything before it counts as finished."""
+        # Leave first: it notes the records handed out at the old position.
         self._progress.leave_partition(tp)
         self.buffers.drop(tp)
         self.positions.seek(tp, offset, epoch)
@@ -231,7 +241,7 @@ class Reader:
         self._on_change()
 
     def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
-        """Look a new position up for a partition, whatever its position is now."""
+        """Look up a new position for a partition, in place of its present one."""
         self._progress.leave_partition(tp)
         self.buffers.drop(tp)
         self.positions.seek_to(tp, reset)
@@ -240,7 +250,7 @@ class Reader:
         self._on_change()
 
     def seek_to_committed(self, tp: TopicPartition) -> None:
-        """Read a partition from its committed offset again, when that is looked up."""
+        """Read a partition from its committed offset again, once that is looked up."""
         self._progress.leave_partition(tp)
         self.buffers.drop(tp)
         self.positions.seek_to_committed(tp)
@@ -251,10 +261,10 @@ class Reader:
     # Reading
 
     def check(self) -> None:
-        """Raise what the user must hear of, and open the short path again.
+        """Raise errors that the user must get, and open the short path again.
 
         Raises:
-            Exception: what background tasks reported; each report is raised once.
+            Exception: an error of a background task; each is raised once.
             OffsetOutOfRange: a partition has no position and no policy to find one;
                 raised by every step until a seek. `LogTruncated` if the reason is that
                 the log lost records that were read.
@@ -262,13 +272,14 @@ class Reader:
         self.raise_errors()
         for tp in self.positions.without_offset():
             self.raise_without_position(tp)
+        # With a divider every step is a read by the core.
         self._is_interrupted = self._progress.divider is not None
 
     def raise_errors(self, but: Callable[[BaseException], bool] | None = None) -> None:
-        """Raise the first error that background tasks reported, once.
+        """Raise the first error of a background task, once.
 
         Args:
-            but: which errors stay for a later step; None for none.
+            but: selects errors that stay for a later step; None for none.
         """
         for error in self.errors:
             if but is None or not but(error):
@@ -282,7 +293,7 @@ class Reader:
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is an error to raise that `check` raises."""
+        """Whether `check` would raise."""
         return bool(self.errors or self.positions.without_offset())
 
     def has_any(self) -> bool:
@@ -290,8 +301,8 @@ class Reader:
         return bool(self.buffers.ready or self.errors)
 
     def _refill(self) -> bool:
-        # The handout has handed out its allowance or its chunk. Whether it can go on
-        # without a read by the core; then this does what such a read would do.
+        # Called when the allowance or the chunk of the handout is used up. Returns
+        # whether the short path can go on, after the steps that a read would take.
         if self._is_interrupted:
             return False
         handout = self.handout
@@ -304,6 +315,7 @@ class Reader:
         if cursor is not None and chunk is not None:
             if cursor.remaining:
                 return True
+            # Asking for the next record finishes the last one of this chunk.
             handout.mark = cursor.next_offset
             self._chunks.turn_over(chunk)
         self.ledger.finish()
@@ -332,7 +344,8 @@ class Reader:
                 if taken:
                     break  # the next step raises it again, as it begins there
                 raise
-        self.interrupt()  # the next step must finish what this one took
+        # The next step must be a read, which finishes the records of this one.
+        self.interrupt()
         return taken
 
     def take_batch(
@@ -384,10 +397,10 @@ class Reader:
         return self._chunks.take_of(tp, limit, raw=raw)
 
     def pass_over(self, tp: TopicPartition, offset: int) -> None:
-        """Hand out everything of a partition before ``offset``, in one step.
+        """Count the records of a partition before ``offset`` as handed out.
 
-        The user works on what is there instead, and finishes it as records are
-        finished.
+        The caller hands out something else in their place, which is finished in the
+        same way.
         """
         self._progress.leave_partition(tp)
         self.buffers.drop(tp)
@@ -399,17 +412,17 @@ class Reader:
         self._on_change()
 
     def set_aside(self) -> None:
-        """Leave the chunk of the handout, for a divider to take from."""
+        """Leave the chunk of the handout, so that positions and ledger are exact."""
         self._progress.leave()
         self.interrupt()
 
     def take_back(self, *partitions: TopicPartition) -> None:
-        """Hand out again what is not finished, of these or of all partitions."""
+        """Hand out unfinished records of these or of all partitions again."""
         for tp in partitions or tuple(self.positions):
             if (place := self.ledger.unfinished_from(tp)) is not None:
                 self.seek(tp, place.offset, place.leader_epoch)
 
-    # What is finished
+    # Finished records
 
     def sync(self) -> None:
         """Bring the machines up to date; see `ReadProgress.sync`."""
@@ -441,7 +454,7 @@ class Reader:
         """Return the partitions that the last step may have handed out records of."""
         return self._progress.read_now()
 
-    # What becomes of the chunks (`ChunkListenerPort`)
+    # Notifications about chunks (`ChunkListenerPort`)
 
     def made_room(self) -> None:
         """Wake the fetcher if it waits for room and there is some."""

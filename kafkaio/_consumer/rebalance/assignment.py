@@ -1,7 +1,7 @@
 """The consumer's partitions: what the group, or the user, does to the assignment.
 
 Who decides. A group member decides which partitions are assigned, and calls
-`PartitionAssignment` as its `AssignmentListener`. Fixed partitions are assigned by the
+`PartitionAssignment` as its `AssignmentPort`. Fixed partitions are assigned by the
 user (`PartitionAssignment.assign_fixed`). Topics that are read without a group are
 assigned by `GrouplessAssigner`. Partitions that the group assigned are given back to
 the group in its own time, whatever the user subscribes to meanwhile.
@@ -24,7 +24,7 @@ How a partition is revoked. The stages of one assignment, with their order, stan
 If this takes longer than the group allows, or the group went on without this member,
 the partition is *lost* at any of these stages. Another member may have it already. The
 reader drops it when the user's callbacks before it have returned; until then
-`GroupMember.lost` names it, so that no commit of it is sent.
+`ConsumerMember.lost` names it, so that no commit of it is sent.
 
 Invariants: a partition that is released or lost is dropped from the reader before its
 event is delivered. `assignment` never contains a partition of a subscription that has
@@ -40,7 +40,7 @@ from typing import Protocol
 
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.group.member import GroupMember
+from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._consumer.reading.exclusive import ExclusiveReading
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._consumer.rebalance.callbacks import Callbacks
@@ -122,7 +122,7 @@ class PartitionAssignment:
         self._cluster = cluster
         self._config = config
         self._forget = forget
-        self._member: GroupMember | None = None
+        self._member: ConsumerMember | None = None
         self._close_failure: BaseException | None = None
         #: Delivers the events of `Consumer.rebalances`.
         self.feed: RebalanceFeed = RebalanceFeed()
@@ -144,7 +144,7 @@ class PartitionAssignment:
         # What the group has still to get back of a subscription that has ended.
         self._unsubscribed: frozenset[TopicPartition] = _NOTHING
 
-    def attach(self, member: GroupMember) -> None:
+    def attach(self, member: ConsumerMember) -> None:
         """Take part in a group by this member."""
         self._member = member
         self.feed.attach(member)
@@ -340,7 +340,7 @@ class PartitionAssignment:
             # Requested while this call waited for callbacks before it: the request
             # found them unknown to the reader.
             self.stop_handing_out(late)
-        if self.callbacks.on_assigned or self.feed.is_heard:
+        if self.callbacks.on_assigned or self.feed.is_observed:
             self.unreported -= added
         self.feed.assigned(added)
         await self.callbacks.assigned(added)

@@ -30,7 +30,7 @@ from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import TopicPartition
 
 
-class HoldingMember(Protocol):
+class HoldPort(Protocol):
     """The group member whose assignments are held."""
 
     def claims(self, partitions: Iterable[TopicPartition]) -> tuple[Claim, ...]:
@@ -75,7 +75,7 @@ class Hold:
 
     def __init__(
         self,
-        member: HoldingMember,
+        member: HoldPort,
         claims: tuple[Claim, ...],
         entered: set[Hold],
         before: Hold | None = None,

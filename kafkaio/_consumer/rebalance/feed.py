@@ -28,7 +28,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 from kafkaio._consumer.rebalance.events import (
     Assigned,
     Hold,
-    HoldingMember,
+    HoldPort,
     Lost,
     Rebalance,
     Revoked,
@@ -204,7 +204,7 @@ class RebalanceFeed:
     """Delivers what happens to the assignment to every listener."""
 
     def __init__(self) -> None:
-        self._member: HoldingMember | None = None
+        self._member: HoldPort | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # Weak, so that a forgotten listener does not hold partitions for ever.
         self._listeners: weakref.WeakSet[Rebalances] = weakref.WeakSet()
@@ -219,11 +219,11 @@ class RebalanceFeed:
         self._failure: BaseException | None = None
 
     @property
-    def is_heard(self) -> bool:
+    def is_observed(self) -> bool:
         """Whether a listener looks at the events, or may begin to."""
         return any(listener.is_holding for listener in self._listeners)
 
-    def attach(self, member: HoldingMember) -> None:
+    def attach(self, member: HoldPort) -> None:
         """Hold the assignments of this group member."""
         self._member = member
 

@@ -15,37 +15,11 @@ commits of it are refused.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
 
+from kafkaio._consumer.rebalance.assignment import PartitionAssignment
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import Record, TopicPartition
-
-_Partitions = frozenset[TopicPartition]
-
-
-class FencedAssignment(Protocol):
-    """The assignment, as far as commits are checked against it."""
-
-    #: Partitions that were lost, while the user cannot know of that.
-    unreported: _Partitions
-    #: What the group had assigned once.
-    given_back: _Partitions
-
-    @property
-    def is_member(self) -> bool:
-        """Whether the group decides what this consumer reads."""
-        ...
-
-    @property
-    def lost_now(self) -> _Partitions:
-        """Partitions that the last poll reported as lost, or that were lost since."""
-        ...
-
-    @property
-    def lost_before_callback(self) -> _Partitions:
-        """Partitions that were lost, also while the callback for that still waits."""
-        ...
 
 
 class CommitFence:
@@ -56,7 +30,7 @@ class CommitFence:
         assignment: what is assigned, and what was.
     """
 
-    def __init__(self, ledger: OffsetLedger, assignment: FencedAssignment) -> None:
+    def __init__(self, ledger: OffsetLedger, assignment: PartitionAssignment) -> None:
         self._ledger = ledger
         self._assignment = assignment
 

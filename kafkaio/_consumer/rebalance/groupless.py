@@ -82,7 +82,7 @@ class GrouplessAssigner:
             await self._wakeup.wait()
             wanted = self._wanted()
             try:
-                await self.look(self._config.default_api_timeout_ms / 1000)
+                await self.update(self._config.default_api_timeout_ms / 1000)
             except KafkaError as error:
                 self._reader.fail(error)
                 # The metadata that led to this error woke this task as well. Without a
@@ -91,7 +91,7 @@ class GrouplessAssigner:
                     await anyio.sleep(pause)
                 self.wake()
 
-    async def look(self, within: float) -> None:
+    async def update(self, within: float) -> None:
         """Assign what there is now, once it is known.
 
         Args:

@@ -13,16 +13,16 @@ from kafkaio.errors import OffsetStoreError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
-class _Pending(Protocol):
+class _KazooResult(Protocol):
     def get(self, timeout: float) -> tuple[bytes, object]: ...
 
 
-class _Client(Protocol):
+class _KazooClient(Protocol):
     # The part of kazoo's client that is used.
     def start(self, timeout: float) -> None: ...
     def stop(self) -> None: ...
     def close(self) -> None: ...
-    def get_async(self, path: str) -> _Pending: ...
+    def get_async(self, path: str) -> _KazooResult: ...
     def ensure_path(self, path: str) -> object: ...
     def set(self, path: str, value: bytes) -> object: ...
 
@@ -93,10 +93,10 @@ class ZooKeeperOffsetStore:
         await self._threads.commit(group, offsets)
 
     @contextmanager
-    def _session(self) -> Generator[_Client]:
+    def _session(self) -> Generator[_KazooClient]:
         from kazoo.client import KazooClient
 
-        client: _Client = KazooClient(
+        client: _KazooClient = KazooClient(
             hosts=self._hosts, timeout=self._timeout, auth_data=[*self._auth] or None
         )
         try:

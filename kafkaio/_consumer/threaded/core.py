@@ -45,12 +45,12 @@ from kafkaio._consumer.threaded.iterators import (
     LaneCrossings,
     ReadCrossing,
 )
-from kafkaio._consumer.transactions import JoinedAcross, TransactionOffsetsAcross
+from kafkaio._consumer.transactions import JoinedAcross, TransactionOffsets
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import Lifecycle, State
+from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.thread import LoopThread
 from kafkaio._runtime.time_slice import TimeSlice
@@ -199,12 +199,12 @@ class ThreadedCore:
         try:
             await self.call(partial(self._core.close, within))
         except BaseException:
-            if self.life.state is State.CLOSING and not self.thread.is_inside:
+            if self.life.state is LifecycleState.CLOSING and not self.thread.is_inside:
                 # This loop ends before the core does: nobody will join the thread.
                 self.thread.abandon()
             raise
         finally:
-            if self.life.state is State.CLOSED:  # else another caller joins it
+            if self.life.state is LifecycleState.CLOSED:  # else another caller joins it
                 await self.thread.aclose(max(_ENDING, deadline - now()))
 
     def abandon(self) -> None:
@@ -346,11 +346,13 @@ class ThreadedCore:
 
     # Transactions of a producer
 
-    def offsets_in_transaction(self, what: object) -> TransactionOffsetsAcross | None:
+    def offsets_in_transaction(self, what: object) -> TransactionOffsets | None:
         """Return what ``commit(what)`` would commit, for a transaction."""
         mark = self._handoff.mark()
         found = self.ask(lambda: self._core.offsets_in_transaction(what, mark))
-        return None if found is None else TransactionOffsetsAcross(found, self)
+        if found is not None:
+            found.thread = self
+        return found
 
     def join_transaction(
         self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]

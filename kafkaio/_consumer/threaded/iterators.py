@@ -17,7 +17,7 @@ from kafkaio._consumer.parallel.lane import Track
 from kafkaio._consumer.reading.iterators import ReadPort
 from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._consumer.reading.reader import Reader
-from kafkaio._consumer.rebalance.events import HoldingMember
+from kafkaio._consumer.rebalance.events import HoldPort
 from kafkaio._consumer.threaded.handoff import Handoff, Transfer
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio.types import TopicPartition
@@ -25,7 +25,7 @@ from kafkaio.types import TopicPartition
 T = TypeVar("T")
 
 
-class IoThread(Protocol):
+class IoThreadPort(Protocol):
     """Runs functions in the I/O thread, or here if this is the thread."""
 
     def ask(self, work: Callable[[], T]) -> T:
@@ -37,7 +37,7 @@ class IoThread(Protocol):
         ...
 
 
-class Crossed(Protocol):
+class CrossedPort(Protocol):
     """Hears how far a value of a step has come."""
 
     def sent(self) -> None:
@@ -63,9 +63,9 @@ class Crossing:
 
     def __init__(
         self,
-        thread: IoThread,
+        thread: IoThreadPort,
         before: Callable[[], None] | None = None,
-        crossed: Crossed | None = None,
+        crossed: CrossedPort | None = None,
     ) -> None:
         self._thread = thread
         self._before = before
@@ -108,7 +108,7 @@ class Crossing:
 
 
 class Transit:
-    """Records on their way to the user (`Crossed`).
+    """Records on their way to the user (`CrossedPort`).
 
     Args:
         handoff: knows what is on its way.
@@ -160,7 +160,7 @@ class ReadCrossing:
         self,
         core: ReadPort,
         reader: Reader,
-        thread: IoThread,
+        thread: IoThreadPort,
         handoff: Handoff,
         settle: Callable[[], None],
     ) -> None:
@@ -205,7 +205,7 @@ class LaneCrossing(Crossing):
 
     __slots__ = ("_handoff", "_track")
 
-    def __init__(self, track: Track, thread: IoThread, handoff: Handoff) -> None:
+    def __init__(self, track: Track, thread: IoThreadPort, handoff: Handoff) -> None:
         def take_back() -> None:
             reader = track.reader
             reader.sync()
@@ -238,7 +238,7 @@ class LaneCrossings(Crossing):
     __slots__ = ("_handoff",)
 
     def __init__(
-        self, thread: IoThread, handoff: Handoff, settle: Callable[[], None]
+        self, thread: IoThreadPort, handoff: Handoff, settle: Callable[[], None]
     ) -> None:
         super().__init__(thread, settle)
         self._handoff = handoff
@@ -249,9 +249,9 @@ class LaneCrossings(Crossing):
 
 
 class HoldingAcross:
-    """The membership as holds use it, in whichever thread (`HoldingMember`)."""
+    """The membership as holds use it, in whichever thread (`HoldPort`)."""
 
-    def __init__(self, thread: IoThread, member: HoldingMember) -> None:
+    def __init__(self, thread: IoThreadPort, member: HoldPort) -> None:
         self._thread = thread
         self._member = member
 

@@ -7,8 +7,8 @@ from kafkaio._machines.accumulator.accumulator import (
     BufferStatistics as BufferStatistics,
 )
 from kafkaio._machines.accumulator.availability import NodeState as NodeState
+from kafkaio._machines.accumulator.completion import Completion as Completion
 from kafkaio._machines.accumulator.gate import Barrier as Barrier
-from kafkaio._machines.accumulator.landing import Landing as Landing
 from kafkaio._machines.accumulator.limits import Limits as Limits
 from kafkaio._machines.accumulator.outbox import Outlook as Outlook
 from kafkaio._machines.accumulator.placement import Chooser as Chooser

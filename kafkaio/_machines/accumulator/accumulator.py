@@ -4,7 +4,7 @@ Theory of operation. A record is placed (`Placement`) in the open batch of its
 partition, or waits undesignated while its topic is not known. Most records go into the
 open batch directly, past the accumulator: the batch is leased (`Budget`). The sender
 asks the `Outbox` which brokers have something to send, and drains them. Each attempt to
-send a batch lands once (`Landing`): the batch is acknowledged, sent again, or failed.
+send a batch ends once (`Completion`): the batch is acknowledged, sent again, or failed.
 What may be sent, and whether a batch may be leased, the `Gate` decides. All parts work
 on one `Backlog`, the records held.
 
@@ -19,8 +19,8 @@ from collections.abc import Callable
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.budget import Budget
+from kafkaio._machines.accumulator.completion import Completion
 from kafkaio._machines.accumulator.gate import Barrier, Gate
-from kafkaio._machines.accumulator.landing import Landing
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.outbox import Outbox
 from kafkaio._machines.accumulator.placement import Chooser, Placement
@@ -63,8 +63,7 @@ class Accumulator:
         identity: the producer's identity, None without idempotence.
         new_builder: makes the builder of a batch of the given target size.
         open_batches: the batches that take records past the accumulator.
-        on_lost: called with a receipt that failed and whose last delivery was dropped
-            before its error was seen, and with the number of its records.
+        new_receipt: makes the receipt of a topic, partition and ``count`` of records.
 
     Attributes:
         backlog: the records held, and what has changed.
@@ -74,7 +73,7 @@ class Accumulator:
         share: how much of the memory these may take.
         placement: takes records in, and metadata.
         outbox: what to send.
-        landing: what became of what was sent.
+        completion: ends each attempt to send a batch.
     """
 
     def __init__(
@@ -84,10 +83,9 @@ class Accumulator:
         identity: ProducerIdentity | None,
         new_builder: Callable[[int], BatchBuilder],
         open_batches: OpenBatches,
-        on_lost: Callable[[Receipt, int], None] | None = None,
+        new_receipt: Callable[..., Receipt] = Receipt,
     ) -> None:
         self._limits = limits
-        self._open_batches = open_batches
         backlog = Backlog()
         gate = Gate()
         availability = Availability(limits, backlog, open_batches)
@@ -106,23 +104,18 @@ class Accumulator:
             identity,
             new_builder,
             availability,
-            on_lost,
+            new_receipt,
         )
-        self.landing: Landing = Landing(
+        self.completion: Completion = Completion(
             limits,
             backlog,
             budget,
             availability,
             new_builder,
-            self.placement.new_receipt,
+            new_receipt,
         )
         if chooser.is_custom:
             gate.raise_barrier(Barrier.PARTITIONER)
-
-    def looked(self) -> None:
-        """Note that the sender looks now."""
-        self.backlog.has_news = False
-        self._open_batches.taken = 0
 
     def expire(self, now: float) -> list[Receipt]:
         """Fail what waited too long for metadata or for its acknowledgement.
@@ -130,12 +123,12 @@ class Accumulator:
         Returns:
             The receipts that failed by this.
         """
-        expired = self.placement.expire(now) + self.landing.expire(now)
+        expired = self.placement.expire(now) + self.completion.expire(now)
         self.backlog.expires_at = self._next_expiry()
         return expired
 
     def _next_expiry(self) -> float:
-        earliest = self.landing.next_expiry()
+        earliest = self.completion.next_expiry()
         for topic in self.backlog.topics.values():
             if topic.undesignated:
                 created = topic.undesignated[0].created
@@ -144,7 +137,7 @@ class Accumulator:
 
     def seal(self) -> list[Receipt]:
         """Let every batch leave as soon as it can; return what is not settled yet."""
-        receipts = self.landing.seal()
+        receipts = self.completion.seal()
         for topic in self.backlog.topics.values():
             receipts += [entry.receipt for entry in topic.undesignated]
         self.backlog.has_news = True
@@ -164,7 +157,7 @@ class Accumulator:
         """
         receipts = self.seal()
         self.placement.fail_all(error(None))
-        self.landing.fail_all(error)
+        self.completion.fail_all(error)
         return receipts
 
     def drop_unsent(
@@ -190,7 +183,7 @@ class Accumulator:
         if dropped:
             self.placement.fail_all(error(None))
         self.backlog.has_news = True
-        return dropped + self.landing.drop_unsent(error)
+        return dropped + self.completion.drop_unsent(error)
 
     def refuse(self, node_id: int, error: Exception) -> list[Receipt]:
         """Fail what a broker would get and was never sent: it refuses the client.
@@ -198,7 +191,7 @@ class Accumulator:
         Returns:
             The receipts that failed by this.
         """
-        return self.landing.drop_unsent(lambda _: error, node_id)
+        return self.completion.drop_unsent(lambda _: error, node_id)
 
     @property
     def is_drained(self) -> bool:

@@ -177,7 +177,7 @@ class Availability:
             self.failing.discard(node_id)
             self._reconsider_all()
 
-    def look(self, now: float) -> float:
+    def check(self, now: float) -> float:
         """Find the brokers that are slow now; return when another one may become so.
 
         Only with ``availability_timeout``.

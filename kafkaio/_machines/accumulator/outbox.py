@@ -81,12 +81,12 @@ class Outbox:
         done: set[int] = set()
         is_leaderless = False
         backlog, sendable = self._backlog, self._gate.sendable
-        if backlog.is_empty:
+        if not backlog.active and backlog.is_empty:
             backlog.expires_at = _FOREVER
         availability = self._availability
         wake_at = backlog.expires_at
         if availability.is_watching:
-            wake_at = min(wake_at, availability.look(now))
+            wake_at = min(wake_at, availability.check(now))
         nodes, most = availability.nodes, self._limits.max_in_flight
         for queue in backlog.active.values():
             leader = queue.leader

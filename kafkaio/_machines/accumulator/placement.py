@@ -17,7 +17,6 @@ placed like records.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from kafkaio._config import Partitioner
 from kafkaio._machines.accumulator.availability import Availability
@@ -53,9 +52,6 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
-
-if TYPE_CHECKING:
-    from kafkaio._records._receipts import Wait
 
 
 class Chooser:
@@ -174,11 +170,9 @@ class Placement:
         identity: the producer's identity, None without idempotence.
         new_builder: makes the builder of a batch of the given target size.
         availability: says which partitions records without a key avoid.
-        on_lost: called with a receipt that failed and whose last delivery was dropped
-            before its error was seen.
+        new_receipt: makes the receipt of a topic, partition and ``count`` of records.
 
     Attributes:
-        wait: makes the iterator that awaits a delivery; set before the first record.
         on_failed: called with the error of records that cannot get a partition, once
             the others have theirs.
         on_missing: called with a partition that records wait for, and that its topic
@@ -195,7 +189,7 @@ class Placement:
         identity: ProducerIdentity | None,
         new_builder: Callable[[int], BatchBuilder],
         availability: Availability,
-        on_lost: Callable[[Receipt, int], None] | None,
+        new_receipt: Callable[..., Receipt],
     ) -> None:
         self._limits = limits
         self._open_for = limits.open_for
@@ -206,9 +200,8 @@ class Placement:
         self._identity = identity
         self._new_builder = new_builder
         self._availability = availability
-        self._on_lost = on_lost
+        self._new_receipt = new_receipt
         self._view = ClusterView()
-        self.wait: Wait | None = None
         self.on_failed: Callable[[Exception], None] | None = None
         self.on_missing: Callable[[TopicPartition, Exception], object] | None = None
         self.why_undescribed: Callable[[], str] = str
@@ -253,7 +246,8 @@ class Placement:
             self._budget.used -= size  # charged to the batch instead
             return self._designate(queues, partition, record, now, size)
         self._open_batches.taken += size
-        receipt = self.new_receipt(topic, -1 if partition is None else partition, 1)
+        number = -1 if partition is None else partition
+        receipt = self._new_receipt(topic, number, count=1)
         backlog.hold(queues, Undesignated(receipt, partition, record, now, size))
         backlog.expires_at = min(backlog.expires_at, now + self._limits.max_block)
         return receipt
@@ -339,12 +333,6 @@ class Placement:
         self._backlog.topics[name] = queues
         return queues
 
-    def new_receipt(self, topic: str, partition: int, count: int) -> Receipt:
-        """Make the receipt of a new batch."""
-        return Receipt(
-            topic, partition, count=count, on_lost=self._on_lost, wait=self.wait
-        )
-
     def _designate(
         self,
         topic: TopicQueues,
@@ -382,7 +370,7 @@ class Placement:
             put = self._add(topic, queue, record)
         if put is None:
             if sticky.is_due(size):
-                availability.look(created)
+                availability.check(created)
                 usable = availability.usable(topic)
                 sticky.switch(self._chooser.draw(topic, usable))
             put = self._put(topic, sticky.partition, record, created)
@@ -407,16 +395,29 @@ class Placement:
     def _put(
         self, topic: TopicQueues, partition: int, record: PlainRecord, created: float
     ) -> tuple[Receipt, int]:
-        """Append a record; return its receipt and the bytes that it takes."""
+        """Append a record to the open batch, or begin one with it.
+
+        Returns:
+            Its receipt, and the bytes that it takes.
+        """
         queue = topic.queues.get(partition) or self._begin_queue(topic, partition)
-        put = self._add(topic, queue, record)
-        if put is not None:
-            return put
-        batch = self._begin_batch(topic, queue, record, created)
+        if queue.waiting:
+            put = self._add(topic, queue, record)
+            if put is not None:
+                return put
+        builder = self._new_builder(topic.batch_size)
+        builder.try_append(*record)
+        receipt = self._new_receipt(*queue.partition, count=1)
+        rank = (next(queue.ranks),)
+        batch = ProduceBatch(queue.partition, rank, builder, receipt, created)
+        backlog = self._backlog
+        closes_at = min(created + self._open_for, backlog.deadline)
+        if closes_at < backlog.expires_at:
+            backlog.expires_at = closes_at
         queue.waiting.append(batch)
-        self._backlog.active[queue.partition] = queue
-        self._backlog.has_news = True
-        return batch.receipt, self._budget.charge(topic, batch, 0)
+        backlog.active[queue.partition] = queue
+        backlog.has_news = True
+        return receipt, self._budget.charge(topic, batch, 0)
 
     def _add(
         self, topic: TopicQueues, queue: PartitionQueue, record: PlainRecord
@@ -435,25 +436,6 @@ class Placement:
             return None
         batch.receipt.count += 1
         return batch.receipt, self._budget.charge(topic, batch, before)
-
-    def _begin_batch(
-        self,
-        topic: TopicQueues,
-        queue: PartitionQueue,
-        record: PlainRecord,
-        created: float,
-    ) -> ProduceBatch:
-        builder = self._new_builder(topic.batch_size)
-        builder.try_append(*record)
-        receipt = self.new_receipt(*queue.partition, 1)
-        closes_at = created + self._open_for
-        backlog = self._backlog
-        if backlog.deadline < closes_at:
-            closes_at = backlog.deadline
-        if closes_at < backlog.expires_at:
-            backlog.expires_at = closes_at
-        rank = queue.new_rank()
-        return ProduceBatch(queue.partition, rank, builder, receipt, created)
 
     # Metadata
 

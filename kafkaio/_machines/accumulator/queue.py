@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from itertools import count
 from operator import attrgetter
 from typing import TypeAlias
+from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import StickyPartition, Turns
-from kafkaio._machines.sequence import UNNUMBERED, Identity, PartitionSequence
+from kafkaio._machines.sequence import UNNUMBERED, IdAndEpoch, PartitionSequence
 from kafkaio._records._impl import Receipt as Receipt
 from kafkaio._records.batch import BatchBuilder, PlainRecord as PlainRecord
 from kafkaio.types import TopicPartition
@@ -102,7 +104,7 @@ class ProduceBatch:
         receipt: Receipt,
         created: float,
     ) -> None:
-        self.identity: Identity | None = None
+        self.identity: IdAndEpoch | None = None
         self.base_sequence: int = UNNUMBERED
         self.is_on_wire: bool = False
         self.is_uncertain: bool = False
@@ -144,12 +146,6 @@ class ProduceBatch:
         self.wire_size = len(data)
         return data
 
-    def sent(self, now: float) -> None:
-        """Note when the batch is sent."""
-        self.sent_at = now
-        if self.first_sent_at is None:
-            self.first_sent_at = now
-
     def __repr__(self) -> str:
         topic, partition = self.partition
         state = "on the wire" if self.is_on_wire else "waiting"
@@ -172,15 +168,16 @@ class PartitionQueue:
         sequence: the sequence numbers, None without idempotence.
         is_refused: whether the last attempt to write to it was not successful, and
             something is left to be written.
+        ranks: has the ranks of new batches.
     """
 
     __slots__ = (
-        "_next_rank",
         "is_refused",
         "leader",
         "leader_epoch",
         "on_wire",
         "partition",
+        "ranks",
         "sequence",
         "waiting",
     )
@@ -197,7 +194,7 @@ class PartitionQueue:
         self.waiting: deque[ProduceBatch] = deque()
         self.on_wire: list[ProduceBatch] = []
         self.is_refused: bool = False
-        self._next_rank = 0
+        self.ranks: Iterator[int] = count(1)
 
     @property
     def is_idle(self) -> bool:
@@ -212,11 +209,6 @@ class PartitionQueue:
     def waiting_bytes(self) -> int:
         """Bytes of the batches that wait."""
         return sum(batch.builder.size_bytes for batch in self.waiting)
-
-    def new_rank(self) -> tuple[int]:
-        """Return the rank of the next new batch."""
-        self._next_rank += 1
-        return (self._next_rank,)
 
     def led_by(self, leader: int, leader_epoch: int) -> None:
         """Set the leader. A new one ends the back-off of all batches that wait."""
@@ -280,6 +272,7 @@ class TopicQueues:
         available: the partitions that have a leader.
         leaders: the leaders of these partitions.
         queues: the queues so far, by partition number.
+        topic_id: its id, None while that is not known.
         undesignated: records that wait for metadata, oldest first.
         missing: partitions that records were sent to, and that it does not have.
         used_at: time when a record was last appended.
@@ -289,6 +282,7 @@ class TopicQueues:
     sticky: StickyPartition
     batch_size: int
     partition_count: int = 0
+    topic_id: UUID | None = None
     available: tuple[int, ...] = ()
     leaders: Mapping[int, int] = field(default_factory=dict)
     queues: dict[int, PartitionQueue] = field(default_factory=dict)
@@ -307,6 +301,7 @@ class TopicQueues:
     def learn(self, view: ClusterView) -> None:
         """Take over new metadata."""
         self.partition_count = view.partition_count(self.name) or 0
+        self.topic_id = view.topic_id(self.name)
         if self.missing:
             self.missing = {n for n in self.missing if n >= self.partition_count}
         partitions = view.partitions(self.name)

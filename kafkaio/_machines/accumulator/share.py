@@ -48,14 +48,14 @@ class BufferShare:
         "_backlog",
         "_budget",
         "_changes",
+        "_checked_at",
+        "_checks_at",
         "_full",
         "_has_others",
         "_held",
         "_is_calm",
         "_limits",
         "_little",
-        "_looked_at",
-        "_looks_at",
         "_measured_at",
         "limit",
     )
@@ -82,8 +82,8 @@ class BufferShare:
         # Whether no partition was stalled when all were looked at; when that is done
         # again, unless something changes before.
         self._is_calm = False
-        self._looks_at = -_MEASURED_FOR
-        self._looked_at = -1
+        self._checks_at = -_MEASURED_FOR
+        self._checked_at = -1
 
     def is_tight(self, now: float) -> bool:
         """Whether a record may have to wait because of its partition.
@@ -95,9 +95,9 @@ class BufferShare:
             return bool(budget.held_back)
         if self._backlog.undesignated_bytes or budget.used > self._full:
             return True
-        if now >= self._looks_at or self._looked_at != self._availability.changes:
-            self._looked_at = self._availability.changes
-            self._looks_at = now + _MEASURED_FOR
+        if now >= self._checks_at or self._checked_at != self._availability.changes:
+            self._checked_at = self._availability.changes
+            self._checks_at = now + _MEASURED_FOR
             self._is_calm = not any(
                 self._availability.is_stalled(queue, now)
                 for topic in self._backlog.topics.values()

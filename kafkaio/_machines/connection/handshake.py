@@ -25,7 +25,7 @@ from kafkaio.protocol.messages.api_versions import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class ClientIdentity:
     """How the client presents itself on a connection, and how long it waits.
 
     Attributes:
@@ -65,7 +65,7 @@ class VersionNegotiation:
 
     __slots__ = ("_identity", "version", "versions")
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: ClientIdentity) -> None:
         self._identity = identity
         #: The version to ask in; None once the versions are known.
         self.version: int | None = identity.first_version

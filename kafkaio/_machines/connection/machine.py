@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
-from kafkaio._machines.connection.backlog import LARGE_ANSWER, Backlog
-from kafkaio._machines.connection.handshake import Identity, VersionNegotiation
+from kafkaio._machines.connection.handshake import ClientIdentity, VersionNegotiation
+from kafkaio._machines.connection.large_answers import LARGE_ANSWER, LargeAnswers
 from kafkaio._machines.connection.pipeline import RESERVED_IDS, AnyTicket, Pipeline
 from kafkaio._machines.connection.states import (
     TRANSITIONS,
@@ -47,8 +47,8 @@ from kafkaio.protocol._message import Buffer, Request, Response
 
 if TYPE_CHECKING:
     from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
-    from kafkaio._machines.sasl.mechanism import Mechanism, Work
-    from kafkaio._machines.sasl.session import Session
+    from kafkaio._machines.sasl.mechanism import MechanismPort, Work
+    from kafkaio._machines.sasl.session import AuthenticatedSession
 
 # Every request needs these two; a module's global is read in a fifth of the time.
 _READY: Final = ConnectionState.READY
@@ -56,7 +56,7 @@ _REAUTHENTICATING: Final = ConnectionState.REAUTHENTICATING
 _CLOSED: Final = ConnectionState.CLOSED
 
 
-class Answer(NamedTuple):
+class ReceivedAnswer(NamedTuple):
     """A ticket that ended well.
 
     Attributes:
@@ -102,12 +102,13 @@ class ConnectionMachine:
         last_id: the correlation id before the first one.
     """
 
-    def __init__(self, identity: Identity, now: float, *, last_id: int = -1) -> None:
+    def __init__(
+        self, identity: ClientIdentity, now: float, *, last_id: int = -1
+    ) -> None:
         self._identity = identity
         self._negotiation = VersionNegotiation(identity)
-        self._is_retired = False
         # The mechanism of the first authentication, until it begins.
-        self._mechanism: Mechanism | None = None
+        self._mechanism: MechanismPort | None = None
         # The authentication under way, its random number, and when it was last sent.
         self._exchange: SaslExchange | None = None
         self._roll = 0.0
@@ -121,11 +122,14 @@ class ConnectionMachine:
         #: What the broker announced; empty until the negotiation has ended.
         self.versions = ApiVersions()
         #: The last authentication that succeeded; None if there was none.
-        self.session: Session | None = None
+        self.session: AuthenticatedSession | None = None
         #: Seconds that this authentication took, from its first request to its end.
         self.sasl_seconds = 0.0
+        #: Whether the connection has to end once it is not busy any more; set by the
+        #: driver.
+        self.is_retired = False
         #: Large answers, for `decode`.
-        self.backlog = Backlog(identity.max_control_response_size)
+        self.large_answers = LargeAnswers(identity.max_control_response_size)
         #: The requests under way, and what is to be written.
         self.pipeline = Pipeline(
             identity.client_id, identity.idle_timeout, now, last_id=last_id
@@ -172,14 +176,10 @@ class ConnectionMachine:
             raise self._not_ready()
         return self.versions.usable(request, max_version)
 
-    def retire(self) -> None:
-        """Ask for the end as soon as nothing is in flight; see `is_finished`."""
-        self._is_retired = True
-
     @property
-    def is_finished(self) -> bool:
-        """Whether the connection was retired and has nothing left to do."""
-        return self._is_retired and not self.pipeline and not self.backlog
+    def is_busy(self) -> bool:
+        """Whether a request has no answer yet, or one that is not decoded."""
+        return bool(self.pipeline or self.large_answers)
 
     def _not_ready(self) -> ConnectionLost:
         state = self.state.name.lower()
@@ -188,7 +188,7 @@ class ConnectionMachine:
     # ---- what happens ----------------------------------------------------------------
 
     def opened(
-        self, now: float, mechanism: Mechanism | None = None, roll: float = 0.0
+        self, now: float, mechanism: MechanismPort | None = None, roll: float = 0.0
     ) -> None:
         """The transport is connected: begin the handshake.
 
@@ -201,14 +201,14 @@ class ConnectionMachine:
         self._mechanism, self._roll = mechanism, roll
         self._negotiate(now)
 
-    def receive(self, frame: Buffer, now: float) -> Answer | Closing | None:
+    def receive(self, frame: Buffer, now: float) -> ReceivedAnswer | Closing | None:
         """Take one frame without its length.
 
         Returns:
             The answer to the oldest request; a Closing if the frame makes no sense, or
             refuses the client; None if the frame was part of the handshake or of an
             authentication, after the connection has closed, and if the answer is in
-            the backlog now.
+            `large_answers` now.
         """
         if self.state is _CLOSED:
             return None
@@ -220,8 +220,8 @@ class ConnectionMachine:
             self.state is not _REAUTHENTICATING or ticket.correlation_id >= RESERVED_IDS
         ):
             return self._handshake_answered(ticket, frame, now)
-        if len(frame) > LARGE_ANSWER or self.backlog:
-            self.backlog.add(ticket, frame)
+        if len(frame) > LARGE_ANSWER or self.large_answers.size:
+            self.large_answers.add(ticket, frame)
             return None
         try:
             response = decode_response(ticket.response_type, ticket.version, frame)
@@ -231,16 +231,16 @@ class ConnectionMachine:
             return self._undecodable(ticket, error)
         return self._answered(ticket, response, len(frame), now)
 
-    def decode(self, now: float) -> Answer | Closing | None:
-        """Decode one slice of the backlog, which must not be empty.
+    def decode(self, now: float) -> ReceivedAnswer | Closing | None:
+        """Decode one slice of the oldest large answer; there must be one.
 
         Returns:
             The answer if that was its last slice; a Closing if it makes no sense.
         """
         try:
-            done = self.backlog.decode()
+            done = self.large_answers.decode()
         except ProtocolError as error:
-            return self._undecodable(self.backlog.oldest, error)
+            return self._undecodable(self.large_answers.oldest, error)
         return None if done is None else self._answered(*done, now)
 
     def announced(self, size: int) -> Closing | None:
@@ -256,7 +256,7 @@ class ConnectionMachine:
             error = ProtocolError(f"an answer of {size} bytes to no request")
             return self.closed(error)
         try:
-            self.backlog.check(ticket, size)
+            self.large_answers.check(ticket, size)
         except ProtocolError as error:
             # It is as large the next time: the option has to be changed.
             return self._undecodable(ticket, error, may_pass=False)
@@ -264,11 +264,11 @@ class ConnectionMachine:
 
     def _answered(
         self, ticket: AnyTicket, response: Response, size: int, now: float
-    ) -> Answer:
+    ) -> ReceivedAnswer:
         seconds = pause_after(response, ticket.version, self._identity.max_throttle)
         if seconds:
             self.pipeline.pause(seconds, now)
-        return Answer(ticket, response, seconds, size)
+        return ReceivedAnswer(ticket, response, seconds, size)
 
     def expire(self, now: float) -> Closing | Renewal | None:
         """Look at the clock: send what was held back, end what is overdue.
@@ -284,8 +284,7 @@ class ConnectionMachine:
         overdue = self.pipeline.overdue(now)
         if overdue:
             return self._timed_out(overdue)
-        is_busy = bool(self.pipeline or self.backlog)
-        if not is_busy and now >= self.pipeline.idle_at:
+        if not self.is_busy and now >= self.pipeline.idle_at:
             return self.closed(None)
         renewal = self._renewal(now)
         self.pipeline.update_deadline(now)
@@ -385,7 +384,7 @@ class ConnectionMachine:
         return self.closed(error)
 
     def reauthenticate(
-        self, mechanism: Mechanism, now: float, roll: float
+        self, mechanism: MechanismPort, now: float, roll: float
     ) -> Closing | None:
         """Authenticate again, as a `Renewal` demanded.
 
@@ -407,7 +406,7 @@ class ConnectionMachine:
         return None
 
     def _authenticate(
-        self, mechanism: Mechanism, now: float, *, is_pipelined: bool
+        self, mechanism: MechanismPort, now: float, *, is_pipelined: bool
     ) -> None:
         # Loaded by those that need it alone, as below.
         from kafkaio._machines.sasl.exchange import SaslExchange
@@ -445,12 +444,12 @@ class ConnectionMachine:
             self.pipeline.hold_from = -inf
 
     def _authenticated(self, exchange: SaslExchange, now: float) -> None:
-        from kafkaio._machines.sasl.session import Session
+        from kafkaio._machines.sasl.session import AuthenticatedSession
 
         self._exchange = None
         self._is_renewing = False
         self.sasl_seconds = now - self._sasl_began_at
-        self.session = session = Session.begun(
+        self.session = session = AuthenticatedSession.begun(
             now, self._sasl_sent_at, exchange.lifetime, self._roll
         )
         # From when the renewal is due, nothing goes out before it: where a blocked loop
@@ -468,11 +467,11 @@ class ConnectionMachine:
         if not is_blocked and now < self._renew_at:
             return None
         is_unused = not self.pipeline and self.pipeline.last_used <= session.began_at
-        if not self.pipeline.held and (is_unused or self._is_retired):
+        if not self.pipeline.held and (is_unused or self.is_retired):
             # The next request will be held back, and renews the session then.
             self.pipeline.hold_from, self._renew_at = -inf, inf
             return None
-        if session.is_short and not self._is_retired and not is_blocked:
+        if session.is_short and not self.is_retired and not is_blocked:
             self._renew_at = inf
             return Renewal.REPLACE
         if now < session.renewable_at:
@@ -513,7 +512,7 @@ class ConnectionMachine:
         self, cause: BaseException | None, errors: Mapping[int, KafkaError]
     ) -> Closing:
         unwritten = {id(ticket) for ticket in self.pipeline.unwritten}
-        pending = [*self.backlog.clear(), *self.pipeline.clear()]
+        pending = [*self.large_answers.clear(), *self.pipeline.clear()]
         self._fire(ConnectionEvent.CLOSED)
         failed = []
         for ticket in pending:

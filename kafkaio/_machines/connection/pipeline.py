@@ -54,12 +54,6 @@ class Ticket(Generic[ResponseT]):
 AnyTicket: TypeAlias = Ticket[Response]
 
 
-def next_correlation_id(last: int) -> int:
-    """The id after ``last``; it wraps to 0 before the reserved ids."""
-    following = last + 1
-    return following if following < RESERVED_IDS else 0
-
-
 def next_reserved_id(last: int) -> int:
     """The reserved id after ``last``."""
     return last + 1 if RESERVED_IDS <= last < _LAST_ID else RESERVED_IDS
@@ -143,7 +137,6 @@ class Pipeline:
         kind = request.response_type()
         ticket = Ticket(self._last_id, kind, version, deadline, now)
         self._put(ticket, parts, now)
-        self.expire_by(deadline)
         return ticket
 
     def send_oneway(
@@ -188,7 +181,9 @@ class Pipeline:
         return output
 
     def _encode(self, request: Request[Response], version: int) -> list[Buffer]:
-        correlation_id = next_correlation_id(self._last_id)
+        correlation_id = self._last_id + 1
+        if correlation_id == RESERVED_IDS:
+            correlation_id = 0
         parts = encode_request_parts(request, version, correlation_id, self._client_id)
         # A request that cannot be encoded takes no id.
         self._last_id = correlation_id
@@ -202,9 +197,12 @@ class Pipeline:
             self._held.append((ticket, parts))
             self.expire_by(max(now, self.throttled_until))
             return
+        self._output += parts
         if ticket is not None:
             self._in_flight.append(ticket)
-        self._output += parts
+            deadline = self.next_deadline
+            if deadline is None or ticket.deadline < deadline:
+                self.next_deadline = ticket.deadline
 
     # ---- answers ---------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from kafkaio.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
+class SendRequest:
     """A request to the coordinator, of whichever protocol."""
 
     ticket: int
@@ -37,7 +37,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendJoin(Send):
+class SendJoin(SendRequest):
     """Send JoinGroup. The coordinator answers when the whole group has joined."""
 
     member_id: str
@@ -46,7 +46,7 @@ class SendJoin(Send):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendSync(Send):
+class SendSync(SendRequest):
     """Send SyncGroup, with the assignments of all members if this one leads."""
 
     member_id: str
@@ -56,7 +56,7 @@ class SendSync(Send):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendHeartbeat(Send):
+class SendHeartbeat(SendRequest):
     """Send Heartbeat; it has failed after ``timeout`` seconds."""
 
     member_id: str
@@ -65,7 +65,7 @@ class SendHeartbeat(Send):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendLeave(Send):
+class SendLeave(SendRequest):
     """Send LeaveGroup, until it is answered."""
 
     member_id: str
@@ -78,7 +78,7 @@ class SendLeave(Send):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendProbe(Send):
+class SendProbe(SendRequest):
     """Check that the coordinator is alive while it keeps another request waiting.
 
     It is silent if it does not answer within ``timeout`` seconds. The result goes to
@@ -89,7 +89,7 @@ class SendProbe(Send):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendConsumerGroupHeartbeat(Send):
+class SendConsumerGroupHeartbeat(SendRequest):
     """Send ConsumerGroupHeartbeat (KIP-848); None means: unchanged since the last.
 
     One with an epoch below 0 leaves the group. A heartbeat that joins again takes its
@@ -211,14 +211,14 @@ class FallBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportError:
     """Raise this from the application's next call; the membership goes on."""
 
     error: KafkaError
 
 
 Effect: TypeAlias = (
-    Send
+    SendRequest
     | ForgetCoordinator
     | ResolveTopics
     | RefreshTopics
@@ -230,5 +230,5 @@ Effect: TypeAlias = (
     | Lose
     | Fail
     | FallBack
-    | Report
+    | ReportError
 )

@@ -82,7 +82,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Entry:
+class _OwnedPartition:
     """One assignment, and how far its revocation has come."""
 
     number: int
@@ -114,7 +114,7 @@ class RevokeLedger:
     def __init__(self) -> None:
         # Invariant: a key is removed by complete(), expire() or lose(), and returned by
         # the one that removed it. So each assignment ends exactly once.
-        self._entries: dict[TopicPartition, _Entry] = {}
+        self._entries: dict[TopicPartition, _OwnedPartition] = {}
         self._serial = 0
         self.version: int = 0
         # Cached results, None after a change. The reader asks for the first two per
@@ -196,7 +196,7 @@ class RevokeLedger:
         added = frozenset(tp for tp in partitions if tp not in self._entries)
         for tp in sorted(added):
             self._serial += 1
-            self._entries[tp] = _Entry(self._serial)
+            self._entries[tp] = _OwnedPartition(self._serial)
         self._changed()
         return added
 
@@ -317,7 +317,7 @@ class RevokeLedger:
             Move.COMPLETE,
         )
 
-    def _current(self, claim: Claim) -> _Entry | None:
+    def _current(self, claim: Claim) -> _OwnedPartition | None:
         entry = self._entries.get(claim.partition)
         return entry if entry is not None and entry.number == claim.number else None
 

@@ -42,7 +42,7 @@ from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.membership.heartbeat import PollTimer
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim, RevokeLedger
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio.errors import AuthenticationError, BrokerError, KafkaError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
@@ -401,7 +401,7 @@ class Membership(ABC):
         return self._take_effects()
 
     def _deny(self, error: KafkaError, now: float) -> None:
-        self._emit(fx.Report(error))
+        self._emit(fx.ReportError(error))
         self._denied_until = min(self._denied_until, self._session_end(now))
 
     def _is_final(self, error: KafkaError, now: float) -> bool:
@@ -489,6 +489,6 @@ def _is_denied(error: KafkaError) -> bool:
     # Whether somebody has to act before the request can succeed, but it can.
     if isinstance(error, BrokerError):  # of the look-up of the coordinator
         found = reaction(ApiKey.FIND_COORDINATOR, error.code)
-        is_final = found.step is Step.FATAL and error.code in _GROUP_REFUSALS
+        is_final = found.step is ReactionStep.FATAL and error.code in _GROUP_REFUSALS
         return not found.retry and not is_final
     return isinstance(error, AuthenticationError)

@@ -1,4 +1,4 @@
-"""Which partitions are new to a consumer: they came after it had subscribed.
+"""Which partitions are new to a consumer: those added after it had subscribed.
 
 `NewPartitionDetector` remembers the topics as they were at the subscription: the id of
 each topic and its number of partitions. A partition is new
@@ -11,10 +11,10 @@ Topics that are named are remembered as soon as the metadata describes them, or 
 that they do not exist. With a pattern the caller lists the topics of the cluster once.
 What a subscription shares with the one before it stays as it was remembered.
 
-A consumer that has just started cannot tell in this way what was added while its whole
-group was down. `follows_committed` can: partitions are only ever added behind those
-that are there, so one behind all of which the group has offsets came after them. One
-that is not behind them existed when they were read, and is not new.
+A consumer that has just started cannot find partitions in this way that were added
+while its whole group was down. `follows_committed` can: new partitions always get the
+highest numbers. So a partition with a higher number than all those for which the group
+has committed offsets was added after them; any other existed when they were read.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _ABSENT = KnownTopic(None, 0)
 
 
 class NewPartitionDetector:
-    """Remembers what there was when topics were subscribed to."""
+    """Remembers the topics as they were at the subscription."""
 
     __slots__ = ("_known", "_lists_all", "_names", "_since")
 
     def __init__(self) -> None:
         self._known: dict[str, KnownTopic] = {}
-        # Topics that are there, or named by the user, and not described yet.
+        # Topics that exist, or that the user named, and that no view has described yet.
         self._names: frozenset[str] = frozenset()
-        # Whether every topic that matches and is not known did not exist.
+        # Whether all topics were listed: one that is not known was created later.
         self._lists_all = False
-        # The number of the view at the subscription: what that one does not have may
-        # have been created since.
+        # The number of the view at the subscription. A topic that this view lacks may
+        # have existed all the same; only a newer view proves that it did not.
         self._since = 0
 
     def subscribed(
@@ -64,13 +64,15 @@ class NewPartitionDetector:
         names: Collection[str],
         view: ClusterView,
     ) -> None:
-        """Topics were subscribed to, in place of others.
+        """Note a subscription, which replaces the one before.
 
         Args:
             matches: whether a topic is subscribed to.
             names: the topics that are named; none for a pattern, which needs `listed`.
             view: what is known of the cluster.
         """
+        # Topics in both subscriptions keep what was remembered first: their new
+        # partitions stay new although the user has subscribed again.
         self._known = {name: t for name, t in self._known.items() if matches(name)}
         self._lists_all = False
         self._names = frozenset(names) - self._known.keys()
@@ -78,7 +80,7 @@ class NewPartitionDetector:
         self.described(view)
 
     def described(self, view: ClusterView) -> None:
-        """There is new metadata."""
+        """Take new metadata."""
         if not self._names:
             return
         for name in self._names:
@@ -94,7 +96,7 @@ class NewPartitionDetector:
         self._names -= self._known.keys()
 
     def listed(self, topics: Mapping[str, KnownTopic | None]) -> None:
-        """These are all topics that match the pattern subscribed to.
+        """Take the list of all topics that match the subscribed pattern.
 
         Args:
             topics: by name; None for one that the broker could not describe.
@@ -105,7 +107,7 @@ class NewPartitionDetector:
         self._lists_all = True
 
     def is_new(self, tp: TopicPartition, view: ClusterView) -> bool | None:
-        """Whether a partition came after the subscription; None if unknown so far."""
+        """Whether a partition was added after the subscription; None if unknown yet."""
         known = self._known.get(tp.topic)
         if known is None:
             is_later = self._lists_all and tp.topic not in self._names
@@ -113,7 +115,7 @@ class NewPartitionDetector:
         return self.is_created_again(tp.topic, view) or tp.partition >= known.size
 
     def sisters(self, topic: str) -> frozenset[TopicPartition]:
-        """Return what the topic had when it was subscribed to."""
+        """Return the partitions that the topic had at the subscription."""
         known = self._known.get(topic, _ABSENT)
         return frozenset(TopicPartition(topic, n) for n in range(known.size))
 
@@ -131,12 +133,13 @@ class NewPartitionDetector:
 def follows_committed(
     partitions: Collection[TopicPartition], committed: Collection[TopicPartition]
 ) -> frozenset[TopicPartition]:
-    """Return the partitions that came after those of which a group has offsets.
+    """Return the partitions that were added after those with committed offsets.
 
     Args:
-        partitions: partitions of which the group has no offset.
-        committed: those of the same topics of which it has one.
+        partitions: partitions without a committed offset.
+        committed: partitions of the same topics that have one.
     """
+    # A topic without any committed offset was perhaps never read: nothing of it is new.
     last: dict[str, int] = {}
     for tp in committed:
         last[tp.topic] = max(tp.partition, last.get(tp.topic, -1))

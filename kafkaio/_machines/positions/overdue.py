@@ -1,9 +1,9 @@
-"""Which partitions have waited too long for a position, and when to say so.
+"""Which partitions have waited too long for a position, and when to report them.
 
-A partition that finds its position passes through a few stages within milliseconds.
-One whose leader is gone or hangs stays in its stage. It is *overdue* after
-`PATIENCE` seconds in the same stage: then nobody waits for it alone any more, and it is
-reported, again and again with growing pauses while it lasts.
+A partition normally passes through the stages to its position within milliseconds. If
+its leader is gone or hangs, it stays in one stage. It is *overdue* after `PATIENCE`
+seconds there: reads do not wait for it alone any more, and it is reported, repeatedly
+and with growing pauses, until it finds its position.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Wait:
 
 
 class Overdue:
-    """Notes since when partitions wait for a position."""
+    """The partitions that wait for a position, with the time since when they wait."""
 
     __slots__ = ("_waits",)
 
@@ -41,11 +41,11 @@ class Overdue:
     def update(
         self, waiting: Mapping[TopicPartition, PositionToken], now: float
     ) -> list[TopicPartition]:
-        """Note which partitions wait now; return those to report now.
+        """Take the partitions that wait now; return those to report now.
 
         Args:
-            waiting: all that wait, each with the token of its stage. One with another
-                token than before has made progress, and begins to wait anew.
+            waiting: all partitions that wait, each with the token of its stage. A
+                partition with a new token has made progress, and begins to wait anew.
             now: the time.
         """
         before, self._waits = self._waits, {}

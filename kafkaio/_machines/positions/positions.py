@@ -13,17 +13,17 @@ A partition goes through stages::
     VALIDATING ---- the log is truncated, a policy -> FETCHING there, or RESETTING
     VALIDATING ---- the log is truncated, none -----> NO_OFFSET
 
-A new partition, which was added behind those that the group reads, has a reset policy
-of its own where there is no committed offset.
+Without a committed offset, a partition that was added after those that the group reads
+has a reset policy of its own.
 
 A seek leads from every stage to FETCHING, a seek to the beginning or the end to
 RESETTING. A position whose leader epoch is known, from a commit, a seek or the record
 before it, is validated with every leader that it meets (KIP-320): after an unclean
 election the new leader's log may lack records that were read.
 
-A pause and a requested revocation are no stages: they stop fetching or delivery, and
-move no position. A reset that was requested is looked up all the same, because until
-the revocation completes, which may take long, the partition needs a position.
+A pause and a requested revocation are not stages: they stop fetching or delivery, and
+keep the position. A reset is looked up even during a requested revocation, because the
+partition needs a position until the revocation completes, which may take long.
 
 There are two offsets: ``fetch_offset`` is where the next request reads, ``position`` is
 the next record to hand out. The records between them are buffered.
@@ -62,9 +62,9 @@ class Positions:
     """Every assigned partition's position.
 
     Args:
-        policy: where to reset to without a usable offset; None: the partition then has
-            none, until a seek.
-        new_policy: the same for partitions that are new.
+        policy: the reset policy for partitions without a usable offset; None leaves
+            them without a position until a seek.
+        new_policy: the reset policy for partitions that are new.
     """
 
     __slots__ = ("_last_number", "_new_policy", "_partitions", "_policy", "_stages")
@@ -99,7 +99,7 @@ class Positions:
         return len(self._partitions)
 
     def items(self) -> tuple[tuple[TopicPartition, PartitionPosition], ...]:
-        """Return all of them as they are now; what is unassigned later stays in it."""
+        """Return a copy of all entries, which later assignments do not change."""
         return tuple(self._partitions.items())
 
     def get(self, tp: TopicPartition) -> PartitionPosition | None:
@@ -119,6 +119,8 @@ class Positions:
             is_new: without commits: whether the partition is new.
         """
         self.unassign(tp)
+        # Numbers are never reused: a token of an earlier assignment of the same
+        # partition is recognized however late its reply comes.
         self._last_number += 1
         entry = PartitionPosition(self._last_number, self._policy)
         self._partitions[tp] = self._stages[entry.stage][tp] = entry
@@ -129,7 +131,7 @@ class Positions:
         return entry.number
 
     def unassign(self, tp: TopicPartition) -> None:
-        """End a partition's assignment: every token of it is void."""
+        """End a partition's assignment: all its tokens become invalid."""
         entry = self._partitions.pop(tp, None)
         if entry is not None:
             del self._stages[entry.stage][tp]
@@ -138,6 +140,8 @@ class Positions:
         """Stop handing out and fetching; the position stays valid until the end."""
         entry = self._partitions[tp]
         entry.is_revoking = True
+        # The caller drops the buffered records. The era stays, so that a reset under
+        # way still counts; `accepts` refuses the answers to fetches.
         entry.fetch_offset = entry.position
 
     def pause(self, tp: TopicPartition) -> None:
@@ -169,13 +173,13 @@ class Positions:
     def committed_found(
         self, tp: TopicPartition, token: PositionToken, offset: int, epoch: int = -1
     ) -> bool:
-        """A committed offset was found. Returns whether it still matters."""
+        """Take a committed offset; return False if the reply came too late."""
         return self._found(tp, token, PositionEvent.COMMITTED, offset, epoch)
 
     def committed_missing(
         self, tp: TopicPartition, token: PositionToken, *, is_new: bool = False
     ) -> bool:
-        """No offset is committed: reset, if there is a policy.
+        """Note that no offset is committed: reset, if there is a policy.
 
         Args:
             tp: the partition.
@@ -183,7 +187,7 @@ class Positions:
             is_new: whether the partition is new.
 
         Returns:
-            Whether the partition has no usable offset now.
+            Whether the partition is now without a usable offset.
         """
         entry = self._current(tp, token)
         if entry is None or entry.stage is not PositionStage.UNPOSITIONED:
@@ -195,7 +199,7 @@ class Positions:
     def reset_found(
         self, tp: TopicPartition, token: PositionToken, offset: int
     ) -> bool:
-        """A reset's offset was found. Returns whether it still matters.
+        """Take the offset of a reset; return False if the reply came too late.
 
         It has no epoch, because no record before it was read (KIP-320).
         """
@@ -204,21 +208,24 @@ class Positions:
     def out_of_range(
         self, tp: TopicPartition, token: PositionToken, *, is_new: bool = False
     ) -> bool:
-        """The position is outside the log: reset, if there is a policy.
+        """Note that the position is outside the log: reset, if there is a policy.
 
         Args:
             tp: the partition.
             token: the token of the fetch.
-            is_new: whether this is the log of another topic than the position, which
-                has the same name. Without a policy that is an error like any other.
+            is_new: whether the topic was deleted and created again since the position
+                was found. Without a policy the partition then has no offset either.
 
         Returns:
-            Whether the partition has no usable offset now.
+            Whether the partition is now without a usable offset.
         """
         entry = self._current(tp, token)
         if entry is None or entry.stage is not PositionStage.FETCHING:
             return False
+        # "none" means that the user decides about every gap, so the policy of new
+        # partitions does not replace it here.
         policy = None if self._policy is None else self._policy_of(is_new=is_new)
+        # `_reset` clears it; the error for the user names the offset.
         outside = entry.position
         has_no_offset = self._reset(tp, entry, PositionEvent.OUT_OF_RANGE, policy)
         entry.outside = outside
@@ -227,11 +234,11 @@ class Positions:
     # Validating with the leader (KIP-320)
 
     def leader_seen(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """The partition has a leader of that epoch.
+        """Note that the partition has a leader of that epoch.
 
         Returns:
-            Whether the position has to be validated now: its log may lack what was read
-            under another leader. The caller then has to drop all buffered records.
+            Whether the position has to be validated now, because the leader's log may
+            lack records that were read. The caller must drop all buffered records.
         """
         entry = self._partitions[tp]
         if (
@@ -239,6 +246,8 @@ class Positions:
             or leader_epoch <= entry.leader_epoch
         ):
             return False
+        # Without an epoch there is nothing to compare. If the last record read is of
+        # this leader's epoch, its log has the record.
         if entry.position_epoch in {-1, leader_epoch}:
             entry.leader_epoch = leader_epoch
             return False
@@ -256,7 +265,7 @@ class Positions:
     def validated(
         self, tp: TopicPartition, token: PositionToken, leader_epoch: int
     ) -> None:
-        """The leader of that epoch has what was read, or need not be asked."""
+        """Note that the leader of that epoch has the records that were read."""
         entry = self._validating(tp, token)
         if entry is not None:
             self._fire(tp, entry, PositionEvent.VALIDATED)
@@ -272,7 +281,7 @@ class Positions:
         epoch: int,
         leader_epoch: int,
     ) -> Truncation | None:
-        """The leader's log lacks records that were read: go back, if there is a policy.
+        """Note that the leader's log lacks records that were read: go back, or reset.
 
         Args:
             tp: the partition.
@@ -288,6 +297,8 @@ class Positions:
         if entry is None:
             return None
         truncation = Truncation(entry.position, end)
+        # Without a policy the user gets an error, even if the end of the common part is
+        # known (KIP-320): records that were processed are gone.
         if self._policy is None:
             self._reset(tp, entry, PositionEvent.OUT_OF_RANGE, None)
             entry.truncation = truncation
@@ -296,6 +307,7 @@ class Positions:
         else:
             self._fire(tp, entry, PositionEvent.TRUNCATED)
             self._put(entry, end, epoch)
+            # `end` comes from this leader, so it needs no validation with it.
             entry.leader_epoch = leader_epoch
         return truncation
 
@@ -310,7 +322,7 @@ class Positions:
     def retry_later(
         self, tp: TopicPartition, token: PositionToken, until: float
     ) -> None:
-        """A look-up or fetch failed: do not retry it before ``until``."""
+        """Note that a look-up or fetch failed: do not retry it before ``until``."""
         entry = self._current(tp, token)
         if entry is not None:
             entry.retry_at = until
@@ -324,7 +336,7 @@ class Positions:
     # Seeking
 
     def seek(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Go on at ``offset``. Look-ups and fetches under way become void."""
+        """Go on at ``offset``. Look-ups and fetches under way become invalid."""
         entry = self._partitions[tp]
         self._fire(tp, entry, PositionEvent.SEEK)
         self._set(tp, entry, offset, epoch)
@@ -373,7 +385,7 @@ class Positions:
         )
 
     def fetched(self, tp: TopicPartition, next_offset: int) -> None:
-        """Batches up to ``next_offset`` are buffered: the next fetch begins there."""
+        """Note that batches up to ``next_offset`` are buffered: fetch on from there."""
         entry = self._partitions[tp]
         if next_offset < entry.fetch_offset:
             raise InternalError(f"a fetch of {tp} went back to {next_offset}: {entry}")
@@ -382,7 +394,7 @@ class Positions:
         entry.retry_at = 0.0
 
     def advance(self, tp: TopicPartition, offset: int, epoch: int) -> None:
-        """Records before ``offset`` were handed out, or are not for the application."""
+        """Note that the records before ``offset`` were handed out, or left out."""
         entry = self._partitions[tp]
         if not entry.position <= offset <= entry.fetch_offset:
             raise InternalError(f"position of {tp} cannot go to {offset}: {entry}")
@@ -390,9 +402,10 @@ class Positions:
         entry.position_epoch = epoch
 
     def fetch_again(self, tp: TopicPartition) -> None:
-        """The buffered records were dropped: fetch again from the position."""
+        """Note that buffered records were dropped: fetch again from the position."""
         entry = self._partitions[tp]
         entry.fetch_offset = entry.position
+        # A fetch under way would continue the records that were dropped.
         entry.era += 1
 
     def without_offset(self) -> Collection[TopicPartition]:
@@ -414,7 +427,7 @@ class Positions:
 
     @property
     def has_found(self) -> bool:
-        """Whether reading brings something: a record, or that there is no offset."""
+        """Whether reading may return a record, or raise for a missing offset."""
         return bool(
             self._stages[PositionStage.FETCHING]
             or self._stages[PositionStage.NO_OFFSET]
@@ -466,6 +479,7 @@ class Positions:
     def _fire(
         self, tp: TopicPartition, entry: PartitionPosition, event: PositionEvent
     ) -> None:
+        # A pair without an entry is a bug here: old replies never come this far.
         try:
             stage = TRANSITIONS[entry.stage, event]
         except KeyError:
@@ -481,6 +495,8 @@ class Positions:
         self, tp: TopicPartition, entry: PartitionPosition, offset: int, epoch: int
     ) -> None:
         self._put(entry, offset, epoch)
+        # The epoch was given by a commit or by the user, perhaps long ago: the log may
+        # have been truncated since (KIP-320).
         if epoch >= 0:
             self._fire(tp, entry, PositionEvent.UNVALIDATED)
 

@@ -14,7 +14,7 @@ from kafkaio.types import TopicPartition
 
 
 class PositionStage(Enum):
-    """What has to happen next with a partition."""
+    """The step that a partition needs next."""
 
     UNPOSITIONED = auto()  #: look up the committed offset
     RESETTING = auto()  #: look up the offset that the reset leads to
@@ -24,15 +24,15 @@ class PositionStage(Enum):
 
 
 class PositionEvent(Enum):
-    """What moves a partition from stage to stage."""
+    """An event that moves a partition from stage to stage."""
 
     COMMITTED = auto()  #: a committed offset was found
-    UNCOMMITTED = auto()  #: there is none
+    UNCOMMITTED = auto()  #: there is no committed offset
     FOUND = auto()  #: the offset of a reset was found
     OUT_OF_RANGE = auto()  #: the position is outside the log
     UNVALIDATED = auto()  #: the leader has not confirmed the position yet
     VALIDATED = auto()  #: the leader's log has everything that was read
-    TRUNCATED = auto()  #: it does not, and the end of what it has is known
+    TRUNCATED = auto()  #: it lacks records, and the end of the common part is known
     NO_POLICY = auto()  #: an offset is missing, and there is no reset policy
     SEEK = auto()  #: to an offset
     RESET_REQUESTED = auto()  #: a seek to the beginning, the end or a time

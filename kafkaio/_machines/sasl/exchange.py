@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import seconds
-from kafkaio._machines.sasl.mechanism import Mechanism, Outcome, Work
+from kafkaio._machines.sasl.mechanism import MechanismPort, Outcome, Work
 from kafkaio.errors import AuthenticationError, InternalError, UnsupportedVersion
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._headers import decode_response
@@ -55,7 +55,7 @@ class SaslRequest(NamedTuple):
     version: int
 
 
-class _Stage(Enum):
+class _ExchangeStage(Enum):
     PREPARING = auto()  # the mechanism computes its first message
     HANDSHAKE = auto()  # SaslHandshake has no answer yet
     AUTHENTICATE = auto()  # a message has no answer yet, or the next one is computed
@@ -93,7 +93,7 @@ class SaslExchange:
 
     def __init__(
         self,
-        mechanism: Mechanism,
+        mechanism: MechanismPort,
         versions: ApiVersions,
         *,
         peer: str,
@@ -105,7 +105,7 @@ class SaslExchange:
         self._peer = peer
         self._address = address
         self._is_pipelined = is_pipelined and mechanism.is_single
-        self._stage = _Stage.PREPARING
+        self._stage = _ExchangeStage.PREPARING
         # The first message, until it is sent.
         self._first = b""
         #: What has to be computed in a thread before the exchange can go on.
@@ -123,7 +123,7 @@ class SaslExchange:
     @property
     def is_complete(self) -> bool:
         """Whether both sides are satisfied."""
-        return self._stage is _Stage.COMPLETE
+        return self._stage is _ExchangeStage.COMPLETE
 
     @property
     def is_pipelined(self) -> bool:
@@ -133,9 +133,9 @@ class SaslExchange:
     @property
     def step(self) -> str:
         """What is being done, for error messages."""
-        if self._stage is _Stage.PREPARING:
+        if self._stage is _ExchangeStage.PREPARING:
             return "prepare SASL"
-        is_handshake = self._stage is _Stage.HANDSHAKE
+        is_handshake = self._stage is _ExchangeStage.HANDSHAKE
         return "SaslHandshake" if is_handshake else "SaslAuthenticate"
 
     # ---- what happens ----------------------------------------------------------------
@@ -174,7 +174,7 @@ class SaslExchange:
                 is.
             ProtocolError: the answer makes no sense.
         """
-        if self._stage is _Stage.HANDSHAKE:
+        if self._stage is _ExchangeStage.HANDSHAKE:
             return self._take_handshake(frame)
         return self._take_challenge(frame)
 
@@ -185,10 +185,10 @@ class SaslExchange:
         if callable(outcome):
             self.work = outcome
             return ()
-        if self._stage is _Stage.AUTHENTICATE:
+        if self._stage is _ExchangeStage.AUTHENTICATE:
             if outcome is not None:
                 return (self._authenticate(outcome),)
-            self._stage = _Stage.COMPLETE
+            self._stage = _ExchangeStage.COMPLETE
             return ()
         if outcome is None:
             raise InternalError(f"{self.mechanism} has no first message")
@@ -197,7 +197,7 @@ class SaslExchange:
             SaslHandshakeRequest(mechanism=self.mechanism), self._handshake_version()
         )
         self._versions.usable(SaslAuthenticateRequest)
-        self._stage = _Stage.HANDSHAKE
+        self._stage = _ExchangeStage.HANDSHAKE
         if self._is_pipelined:
             return handshake, self._authenticate(outcome)
         self._first = outcome
@@ -217,7 +217,7 @@ class SaslExchange:
         answer = decode_response(SaslHandshakeResponse, version, frame)
         if answer.error_code:
             raise self._refused(self._handshake_refusal(answer))
-        self._stage = _Stage.AUTHENTICATE
+        self._stage = _ExchangeStage.AUTHENTICATE
         if self._is_pipelined:
             return ()  # its answer is the next to come
         first, self._first = self._first, b""

@@ -57,7 +57,7 @@ class SecurityContext(Protocol):
         """
 
 
-class _Stage(Enum):
+class _ContextStage(Enum):
     CONTEXT = auto()  # the context has tokens to exchange
     OFFER = auto()  # the broker has to offer security layers
     CHOSEN = auto()  # none was chosen; the broker has to agree
@@ -76,7 +76,7 @@ class Gssapi:
 
     def __init__(self, context: SecurityContext) -> None:
         self._context = context
-        self._stage = _Stage.CONTEXT
+        self._stage = _ContextStage.CONTEXT
         self._rounds = 0
 
     def __repr__(self) -> str:
@@ -94,9 +94,9 @@ class Gssapi:
         if len(challenge) > _LONGEST_MESSAGE:
             raise ProtocolError(f"a GSSAPI message of {len(challenge)} bytes")
         message = bytes(challenge)
-        if self._stage is _Stage.CONTEXT:
+        if self._stage is _ContextStage.CONTEXT:
             return lambda: self._step(message)
-        if self._stage is _Stage.OFFER:
+        if self._stage is _ContextStage.OFFER:
             return self._choose(message)
         if message:
             raise ProtocolError("the broker goes on after GSSAPI is over")
@@ -105,7 +105,7 @@ class Gssapi:
     def _step(self, token: bytes | None) -> bytes:
         answer = self._context.step(token)
         if self._context.is_complete:
-            self._stage = _Stage.OFFER
+            self._stage = _ContextStage.OFFER
         elif not answer:
             raise ProtocolError("GSSAPI is not over, and has nothing to send")
         # The last token may be empty. It is sent all the same: the offer answers it.
@@ -120,5 +120,5 @@ class Gssapi:
                 "the broker demands a security layer of GSSAPI, which Kafka does not "
                 "have: protect the connection with security_protocol='SASL_SSL'"
             )
-        self._stage = _Stage.CHOSEN
+        self._stage = _ContextStage.CHOSEN
         return self._context.wrap(_CHOICE)

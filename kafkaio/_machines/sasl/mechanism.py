@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-#: Takes too long for the event loop: to be called in a thread. It returns what is to be
-#: sent, as `Mechanism.begin` and `Mechanism.receive` do, and raises what they raise.
+#: Takes too long for the event loop: to be called in a thread. Like
+#: `MechanismPort.receive`, it returns the next message to send, and raises its errors.
 Work: TypeAlias = Callable[[], bytes | None]
 #: What is to be sent next; None if nothing is left to send.
 Outcome: TypeAlias = bytes | Work | None
 
 
-class Mechanism(Protocol):
+class MechanismPort(Protocol):
     """The client's side of one authentication on one connection; used once.
 
     While a `Work` runs, nothing else is called. No method does any I/O of its own, and

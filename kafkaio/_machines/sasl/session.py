@@ -29,7 +29,7 @@ _LONGEST_MARGIN: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class AuthenticatedSession:
     """The time between an authentication and the one that has to follow it.
 
     Attributes:
@@ -52,7 +52,9 @@ class Session:
     is_short: bool = False
 
     @classmethod
-    def begun(cls, now: float, sent_at: float, lifetime: float, roll: float) -> Session:
+    def begun(
+        cls, now: float, sent_at: float, lifetime: float, roll: float
+    ) -> AuthenticatedSession:
         """A session that begins.
 
         Args:

@@ -16,9 +16,9 @@ from kafkaio._records.control import ControlType, parse_end_txn_marker
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Buffer
-from kafkaio.testing._broker.producers import Marker, ProducerBatch
+from kafkaio.testing._broker.producers import ProducerBatch, TransactionMarker
 from kafkaio.testing._broker.refusal import Malformed, Refusal
-from kafkaio.testing._log import BatchHeader, LogError, read_header
+from kafkaio.testing._log import LogBatchHeader, LogError, read_header
 from kafkaio.testing._log.header import check_batch
 from kafkaio.testing._log.segment import decode
 
@@ -27,12 +27,12 @@ from kafkaio.testing._log.segment import decode
 _HEADER: Final = struct.Struct(BATCH_HEADER)
 
 
-def producer_of(header: BatchHeader) -> ProducerBatch | None:
+def producer_of(header: LogBatchHeader) -> ProducerBatch | None:
     """The fields for idempotence in a batch header; None without a producer id."""
     return None if header.producer_id < 0 else batch_of(header)
 
 
-def batch_of(header: BatchHeader) -> ProducerBatch:
+def batch_of(header: LogBatchHeader) -> ProducerBatch:
     """The fields of a batch header that the producer sets."""
     return ProducerBatch(
         header.producer_id,
@@ -44,7 +44,7 @@ def batch_of(header: BatchHeader) -> ProducerBatch:
     )
 
 
-def batches_of(data: bytes) -> Iterator[tuple[BatchHeader, bytes]]:
+def batches_of(data: bytes) -> Iterator[tuple[LogBatchHeader, bytes]]:
     """Yield whole batches, without checks: they were read from a log."""
     position = 0
     while position + BATCH_HEADER_SIZE <= len(data):
@@ -53,11 +53,11 @@ def batches_of(data: bytes) -> Iterator[tuple[BatchHeader, bytes]]:
         position += header.size
 
 
-def marker_of(header: BatchHeader, raw: bytes) -> Marker | None:
+def marker_of(header: LogBatchHeader, raw: bytes) -> TransactionMarker | None:
     """The marker in a control batch of a log; None if compaction has removed it."""
     for record in decode(raw):
         found = parse_end_txn_marker(record.key, record.value)
-        return Marker(
+        return TransactionMarker(
             header.producer_id,
             header.producer_epoch,
             found.control_type is ControlType.COMMIT,
@@ -67,7 +67,7 @@ def marker_of(header: BatchHeader, raw: bytes) -> Marker | None:
     return None
 
 
-def only_batch(data: Buffer) -> BatchHeader:
+def only_batch(data: Buffer) -> LogBatchHeader:
     """Return the header of the one batch that a Produce request has for a partition.
 
     Raises:
@@ -76,7 +76,7 @@ def only_batch(data: Buffer) -> BatchHeader:
     """
     if len(data) < BATCH_HEADER_SIZE:
         raise Malformed(ErrorCode.INVALID_RECORD, "shorter than a batch header")
-    header = BatchHeader._make(_HEADER.unpack_from(data))
+    header = LogBatchHeader._make(_HEADER.unpack_from(data))
     if header.magic > 2:
         raise Malformed(ErrorCode.CORRUPT_MESSAGE, f"message format {header.magic}")
     if header.magic != 2:
@@ -88,7 +88,7 @@ def only_batch(data: Buffer) -> BatchHeader:
     return header
 
 
-def check_sent(header: BatchHeader, data: Buffer, max_bytes: int) -> None:
+def check_sent(header: LogBatchHeader, data: Buffer, max_bytes: int) -> None:
     """Check a batch that a client sent.
 
     Raises:

@@ -16,16 +16,17 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from kafkaio._public import public
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.clock import Clock
-from kafkaio.testing._broker.configs import BROKER, Configs
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
-from kafkaio.testing._broker.producers import Marker, ProducerStates
-from kafkaio.testing._broker.quotas import Quotas
+from kafkaio.testing._broker.configs import BROKER, BrokerConfigs
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
+from kafkaio.testing._broker.producers import ProducerStates, TransactionMarker
+from kafkaio.testing._broker.quotas import QuotaStore
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
-from kafkaio.testing._broker.store import MemoryStore, Store
+from kafkaio.testing._broker.store import MemoryStore, StorePort
 from kafkaio.testing._log import Log
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ _NAME_CHARACTERS: Final = frozenset(
 )
 
 #: Called with a partition whose leader changed, and the leader before.
-LeaderChanged = Callable[[Partition, int], None]
+LeaderChanged = Callable[[EmbeddedPartition, int], None]
 #: Called with a partition to which a marker was written, and the marker.
-MarkerWritten = Callable[[Partition, Marker], None]
+MarkerWritten = Callable[[EmbeddedPartition, TransactionMarker], None]
 
 
 def java_hash(text: str) -> int:
@@ -68,6 +69,7 @@ def _as_kafka_writes(value: UUID) -> str:
     return urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
+@public("kafkaio.testing")
 @dataclass(slots=True)
 class Topic:
     """One topic.
@@ -84,7 +86,7 @@ class Topic:
     topic_id: UUID
     settings: TopicSettings
     visible_at: float
-    partitions: list[Partition] = field(default_factory=list)
+    partitions: list[EmbeddedPartition] = field(default_factory=list)
 
     @property
     def is_internal(self) -> bool:
@@ -92,7 +94,7 @@ class Topic:
         return self.name in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
 
 
-class Cluster:
+class EmbeddedCluster:
     """The state that a real cluster keeps in its metadata log.
 
     Args:
@@ -113,15 +115,15 @@ class Cluster:
         node_ids: list[int],
         clock: Clock,
         metadata_delay: float,
-        store: Store | None = None,
-        configs: Configs | None = None,
+        store: StorePort | None = None,
+        configs: BrokerConfigs | None = None,
     ) -> None:
         self.clock = clock
         self.cluster_id: str = _as_kafka_writes(random_uuid())
         self.live: set[int] = set(node_ids)
         self.topics: dict[str, Topic] = {}
         #: Configs of brokers and groups.
-        self.configs: Configs = configs or Configs()
+        self.configs: BrokerConfigs = configs or BrokerConfigs()
         #: Whether a partition has eligible leader replicas (KIP-966).
         self.has_eligible_replicas = False
         #: Called after every change of a leader.
@@ -133,7 +135,7 @@ class Cluster:
         #: The nodes that were unregistered, and not started since.
         self.unregistered: set[int] = set()
         #: The quotas of clients.
-        self.quotas: Quotas = Quotas()
+        self.quotas: QuotaStore = QuotaStore()
         #: How often the metadata was changed.
         self.metadata_offset: int = 0
         #: Finalized levels of features, and an epoch that grows with each change.
@@ -151,7 +153,7 @@ class Cluster:
         self.group_config: GroupConfig | None = None
         self.node_ids = node_ids
         self._metadata_delay = metadata_delay
-        self._store: Store = store or MemoryStore()
+        self._store: StorePort = store or MemoryStore()
         self._by_id: dict[UUID, Topic] = {}
         self._fenced: dict[int, int] = {}
         self._next_leader = 0
@@ -183,14 +185,14 @@ class Cluster:
         topics = (self.topics[name] for name in sorted(self.topics))
         return [topic for topic in topics if topic.visible_at <= now]
 
-    def partition(self, topic: str, index: int) -> Partition | None:
+    def partition(self, topic: str, index: int) -> EmbeddedPartition | None:
         """A partition that nodes know of; None if there is none."""
         found = self.known(topic)
         if found is None or not 0 <= index < len(found.partitions):
             return None
         return found.partitions[index]
 
-    def require_partition(self, topic: str, index: int) -> Partition:
+    def require_partition(self, topic: str, index: int) -> EmbeddedPartition:
         """A partition that nodes know of.
 
         Raises:
@@ -212,7 +214,7 @@ class Cluster:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return found
 
-    def partitions(self) -> Iterator[Partition]:
+    def partitions(self) -> Iterator[EmbeddedPartition]:
         """Every partition of every topic."""
         for topic in self.topics.values():
             yield from topic.partitions
@@ -258,7 +260,9 @@ class Cluster:
         """Whether a node is up and does not hang."""
         return node_id in self.live and node_id not in self.paused
 
-    def write_marker(self, partition: Partition, marker: Marker) -> None:
+    def write_marker(
+        self, partition: EmbeddedPartition, marker: TransactionMarker
+    ) -> None:
         """Append the marker that ends a transaction.
 
         Raises:
@@ -268,7 +272,7 @@ class Cluster:
         for notify in list(self.marker_written):
             notify(partition, marker)
 
-    def transactions_partition(self, transactional_id: str) -> Partition:
+    def transactions_partition(self, transactional_id: str) -> EmbeddedPartition:
         """The partition of a transactional id; its leader coordinates the id.
 
         Creates ``__transaction_state`` if there is none yet.
@@ -281,7 +285,7 @@ class Cluster:
 
     # ---- groups ------------------------------------------------------------------
 
-    def offsets_partition(self, group: str) -> Partition:
+    def offsets_partition(self, group: str) -> EmbeddedPartition:
         """The partition of a group's offsets; its leader coordinates the group.
 
         Creates ``__consumer_offsets`` if there is none yet.
@@ -451,7 +455,7 @@ class Cluster:
     def _extend(self, topic: Topic, assignment: list[list[int]]) -> None:
         for replicas in assignment:
             index = len(topic.partitions)
-            partition = Partition(
+            partition = EmbeddedPartition(
                 topic.name,
                 topic.topic_id,
                 index,
@@ -484,7 +488,7 @@ class Cluster:
 
     # ---- leaders -----------------------------------------------------------------
 
-    def move_leader(self, partition: Partition, node_id: int) -> None:
+    def move_leader(self, partition: EmbeddedPartition, node_id: int) -> None:
         """Make another node the leader; it becomes a replica if it is not one."""
         if node_id not in partition.replicas:
             partition.replicas.append(node_id)
@@ -492,7 +496,9 @@ class Cluster:
         self._elect(partition, node_id)
         self.save()
 
-    def set_replicas(self, partition: Partition, replicas: Sequence[int]) -> None:
+    def set_replicas(
+        self, partition: EmbeddedPartition, replicas: Sequence[int]
+    ) -> None:
         """Move a partition to other nodes; its leader stays if it is among them."""
         partition.replicas = list(replicas)
         partition.set_isr(node for node in replicas if node in self.live)
@@ -500,7 +506,7 @@ class Cluster:
             self._elect_one(partition)
         self.save()
 
-    def elect_unclean(self, partition: Partition) -> bool:
+    def elect_unclean(self, partition: EmbeddedPartition) -> bool:
         """Let any replica that is up lead, with what it has of the log.
 
         Returns:
@@ -515,7 +521,7 @@ class Cluster:
         self.save()
         return True
 
-    def set_isr(self, partition: Partition, isr: list[int]) -> None:
+    def set_isr(self, partition: EmbeddedPartition, isr: list[int]) -> None:
         """Set the in-sync replicas; the leader has to be among them."""
         partition.set_isr(isr)
         partition.wake()
@@ -553,7 +559,7 @@ class Cluster:
                 partition.set_isr([*partition.isr, node_id])
         self.save()
 
-    def _elect_one(self, partition: Partition) -> None:
+    def _elect_one(self, partition: EmbeddedPartition) -> None:
         """Elect an in-sync replica that is up; any other only if the topic allows it.
 
         An unclean leader truncates the log to what that replica had.
@@ -566,7 +572,7 @@ class Cluster:
                 partition.truncate_to_replica(leader)
         self._elect(partition, leader)
 
-    def _elect(self, partition: Partition, leader: int) -> None:
+    def _elect(self, partition: EmbeddedPartition, leader: int) -> None:
         before = partition.leader
         if before == leader:
             return
@@ -582,7 +588,7 @@ class Cluster:
         self._apply_settings(topic.partitions)
         self.save()
 
-    def _apply_settings(self, partitions: Iterable[Partition]) -> None:
+    def _apply_settings(self, partitions: Iterable[EmbeddedPartition]) -> None:
         for partition in partitions:
             partition.apply_settings()
             if partition.leader == NO_LEADER:

@@ -31,7 +31,7 @@ Mode: TypeAlias = Literal["read-only", "cluster-wide", "per-broker", "per-listen
 _PREFIX: Final = re.compile(r"listener\.name\.[^.]*\.(?P<base>.+)$")
 
 
-class Source:
+class ConfigSource:
     """Where a value comes from, by Kafka's numbers."""
 
     TOPIC: Final = 1
@@ -108,7 +108,7 @@ def base_name(name: str) -> str:
     return name if prefixed is None else prefixed["base"]
 
 
-class Configs:
+class BrokerConfigs:
     """The configs that are set for brokers and groups, and the values in force.
 
     Args:
@@ -209,10 +209,10 @@ class Configs:
             one: known.brokers[one].default for one in names if one in known.brokers
         }
         levels: list[tuple[int, Mapping[str, str | None]]] = [
-            (Source.NODE, self.of(BROKER, str(node_id))),
-            (Source.CLUSTER, self.of(BROKER, "")),
-            (Source.STATIC, {**self.static, **own}),
-            (Source.DEFAULT, defaults),
+            (ConfigSource.NODE, self.of(BROKER, str(node_id))),
+            (ConfigSource.CLUSTER, self.of(BROKER, "")),
+            (ConfigSource.STATIC, {**self.static, **own}),
+            (ConfigSource.DEFAULT, defaults),
         ]
         found = [
             Synonym(one, value, source)
@@ -230,12 +230,12 @@ class Configs:
         found: list[Synonym] = []
         value = self.of(GROUP, group).get(name)
         if value is not None:
-            found.append(Synonym(name, value, Source.GROUP))
+            found.append(Synonym(name, value, ConfigSource.GROUP))
         if name in known.group_synonyms:
             found += self.broker_synonyms(known.group_synonyms[name], node_id, {})
         elif name in known.groups:
             default = known.groups[name].default or ""
-            found.append(Synonym(name, default, Source.DEFAULT))
+            found.append(Synonym(name, default, ConfigSource.DEFAULT))
         return found
 
     def topic_synonyms(
@@ -244,7 +244,7 @@ class Configs:
         """The values of a topic's config, the one in force first."""
         found: list[Synonym] = []
         if name in values:
-            found.append(Synonym(name, values[name], Source.TOPIC))
+            found.append(Synonym(name, values[name], ConfigSource.TOPIC))
         for broker_config, _ in facts().topic_synonyms.get(name, [])[:1]:
             found += self.broker_synonyms(broker_config, node_id, {})
         return found

@@ -1,7 +1,7 @@
 """The server side of one client connection.
 
 Requests of a connection are served one at a time and answered in the order in which
-they came, as Kafka does. A connection sees its node through the `Server` protocol
+they came, as Kafka does. A connection sees its node through the `NodePort` protocol
 alone; the handlers of the APIs are reached through it.
 
 The faults that apply to a request (see ``kafkaio.testing._broker.faults``) take effect
@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from kafkaio._net.transport import Transport
+from kafkaio._net.transport import TransportPort
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
@@ -42,7 +42,7 @@ MAX_REQUEST_BYTES: Final = 104_857_600
 _ANONYMOUS: Final = "User:ANONYMOUS"
 
 
-class Api(Protocol):
+class ApiPort(Protocol):
     """What a connection asks of an API before it serves a request."""
 
     @property
@@ -53,13 +53,13 @@ class Api(Protocol):
         """Whether a version of the API is served."""
 
 
-class Server(Protocol):
+class NodePort(Protocol):
     """What a connection needs of the node that accepted it."""
 
     is_paused: bool
 
     @property
-    def apis(self) -> Mapping[int, Api]:
+    def apis(self) -> Mapping[int, ApiPort]:
         """The APIs of this release of Kafka, by Kafka's number."""
 
     def advertised(self, only: ApiKey | None = None) -> list[ApiVersion]:
@@ -158,7 +158,7 @@ def response_with(kind: type[Request[Response]], code: ErrorCode) -> Response:
 
 
 class ServerConnection:
-    """Serves one connection; a FrameSink.
+    """Serves one connection; a FrameSinkPort.
 
     Handlers get it to read ``client_host`` and ``is_open``, to look for the error of a
     fault (`check`, `error_for`), and to `abort` it.
@@ -169,7 +169,7 @@ class ServerConnection:
         sasl: the client's authentication; None if the listener has no SASL.
     """
 
-    def __init__(self, server: Server, transport: Transport, peer: Peer) -> None:
+    def __init__(self, server: NodePort, transport: TransportPort, peer: Peer) -> None:
         self.client_host: str = peer.host
         self.peer = peer
         self.sasl: SaslSession | None = peer.sasl
@@ -385,7 +385,7 @@ class ServerConnection:
         return await self._serve(self._frames.popleft()) if self._frames else []
 
     async def _handle(
-        self, api: Api, exchange: _Exchange, request: Request[Response]
+        self, api: ApiPort, exchange: _Exchange, request: Request[Response]
     ) -> Response | None:
         if exchange.rules:
             refused = self._top_level_error(api, exchange, request)
@@ -428,7 +428,7 @@ class ServerConnection:
         self._write(encode_response_parts(answer, 0, header.correlation_id))
 
     def _top_level_error(
-        self, api: Api, exchange: _Exchange, request: Request[Response]
+        self, api: ApiPort, exchange: _Exchange, request: Request[Response]
     ) -> Response | None:
         """The answer that a fault replaces by an error; None where none does so."""
         kind = request.response_type()

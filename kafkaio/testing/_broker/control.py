@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from kafkaio.testing._broker.cluster import Cluster
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import Partition
+from kafkaio._public import public
+from kafkaio.testing._broker.cluster import EmbeddedCluster
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import EmbeddedPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class OpenTransaction:
     timeout: float
 
 
-class GroupControl(Protocol):
+class GroupControlPort(Protocol):
     """What `Control` needs of the group coordinators."""
 
     def members(self, group_id: str) -> list[str]:
@@ -58,7 +59,7 @@ class GroupControl(Protocol):
         """Handle every deadline that a jump of the clock has passed."""
 
 
-class TransactionControl(Protocol):
+class TransactionControlPort(Protocol):
     """What `Control` needs of the transaction coordinators."""
 
     def find(self, transactional_id: str) -> OpenTransaction | None:
@@ -88,6 +89,7 @@ class TransactionControl(Protocol):
         """Make the checks that a jump of the clock has passed."""
 
 
+@public("kafkaio.testing")
 class Control:
     """Controls a running cluster: nodes, leaders, coordinators, groups, time.
 
@@ -97,23 +99,23 @@ class Control:
 
     def __init__(
         self,
-        cluster: Cluster,
-        nodes: Mapping[int, Node],
-        groups: Callable[[], GroupControl],
-        transactions: Callable[[], TransactionControl],
+        cluster: EmbeddedCluster,
+        nodes: Mapping[int, BrokerNode],
+        groups: Callable[[], GroupControlPort],
+        transactions: Callable[[], TransactionControlPort],
     ) -> None:
         self._cluster = cluster
         self._nodes = nodes
         self._groups = groups
         self._transactions = transactions
 
-    def _partition(self, topic: str, partition: int) -> Partition:
+    def _partition(self, topic: str, partition: int) -> EmbeddedPartition:
         found = self._cluster.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             raise ValueError(f"there is no partition {topic}-{partition}")
         return found.partitions[partition]
 
-    def _node(self, node_id: int) -> Node:
+    def _node(self, node_id: int) -> BrokerNode:
         if node_id not in self._nodes:
             raise ValueError(f"there is no node {node_id}")
         return self._nodes[node_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafkaio._net.transport import Transport
+from kafkaio._net.transport import TransportPort
 from kafkaio.protocol._message import Buffer
 from kafkaio.testing._broker.faults import Action, Fault
 
@@ -45,7 +45,7 @@ class Cut:
 class CutTransport:
     """A Transport that cuts what is written to another one."""
 
-    def __init__(self, transport: Transport, fault: Fault) -> None:
+    def __init__(self, transport: TransportPort, fault: Fault) -> None:
         self._transport = transport
         self._cut = Cut(fault)
 

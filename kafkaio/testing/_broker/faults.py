@@ -61,6 +61,7 @@ LIES: Final = frozenset(
 )
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One way to fail.
@@ -324,6 +325,7 @@ def endless_challenges(
     return Fault(Action.ENDLESS, times, rate, seed, data=data)
 
 
+@public("kafkaio.testing")
 @dataclass(slots=True)
 class Rule:
     """A fault, and the requests that it applies to. None matches everything.
@@ -378,6 +380,7 @@ class Rule:
 _NAMES: Final = {key.name.replace("_", "").lower(): key for key in ApiKey}
 
 
+@public("kafkaio.testing")
 class Faults:
     """The rules of one broker.
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.receive import FrameReceiver
-from kafkaio._net.transport import FrameSink, TcpTransport, Transport
+from kafkaio._net.transport import FrameSinkPort, TcpTransport, TransportPort
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Buffer
 from kafkaio.testing._broker.connection import MAX_REQUEST_BYTES
@@ -29,7 +29,7 @@ _ALERT: Final = b"\x15\x03\x03\0\2\2\x50"
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class AcceptedClient:
     """Who has connected.
 
     Attributes:
@@ -44,12 +44,12 @@ class Client:
 
 
 #: Called with a new connection and its client; returns the connection's sink.
-Accept = Callable[[Transport, Client], FrameSink]
+Accept = Callable[[TransportPort, AcceptedClient], FrameSinkPort]
 #: The fault that applies to all that is sent on a new connection, if any.
 StreamFault = Callable[[], Fault | None]
 
 
-class Tls(Protocol):
+class TlsPort(Protocol):
     """The TLS settings of a listener."""
 
     def context(self) -> ssl.SSLContext:
@@ -63,7 +63,7 @@ class Tls(Protocol):
         """
 
 
-class Listener(Protocol):
+class ListenerPort(Protocol):
     """One node's address."""
 
     async def open(self, accept: Accept, fault: StreamFault) -> int:
@@ -85,12 +85,12 @@ class _Accepted(TcpTransport):
         super().connection_made(transport)
         fault = self._fault()
         stream = self if fault is None else CutTransport(self, fault)
-        client = Client(_host(transport), reached=_host(transport, "sockname"))
-        self._sink = self._accept(stream, client)
+        client = AcceptedClient(_host(transport), reached=_host(transport, "sockname"))
+        self.deliver_to(self._accept(stream, client))
 
 
 class _AcceptedTls(asyncio.Protocol):
-    """One accepted TLS connection; a Transport.
+    """One accepted TLS connection; a TransportPort.
 
     The node learns of it when the handshake is done.
     """
@@ -99,7 +99,7 @@ class _AcceptedTls(asyncio.Protocol):
         self,
         accept: Accept,
         fault: StreamFault,
-        tls: Tls,
+        tls: TlsPort,
         shaking: set[_AcceptedTls],
     ) -> None:
         self._accept = accept
@@ -107,7 +107,7 @@ class _AcceptedTls(asyncio.Protocol):
         self._tls_settings = tls
         self._shaking = shaking
         self._cut: Cut | None = None
-        self._sink: FrameSink | None = None
+        self._sink: FrameSinkPort | None = None
         self._frames = FrameReceiver(MAX_REQUEST_BYTES, self._deliver)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -152,10 +152,10 @@ class _AcceptedTls(asyncio.Protocol):
         if self._sink is not None:
             self._sink.connection_lost(self._cause or exc)
 
-    # ---- Transport ---------------------------------------------------------------
+    # ---- TransportPort ---------------------------------------------------------------
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """See Transport."""
+        """See TransportPort."""
         if self._transport is None or self._transport.is_closing():
             return
         for part in parts:
@@ -164,28 +164,28 @@ class _AcceptedTls(asyncio.Protocol):
         self._flush()
 
     def close(self) -> None:
-        """See Transport. A stalled stream stays open."""
+        """See TransportPort. A stalled stream stays open."""
         is_stalled = self._cut is not None and self._cut.is_stalled
         if self._transport is not None and not is_stalled:
             self._transport.close()
 
     def abort(self) -> None:
-        """See Transport."""
+        """See TransportPort."""
         if self._transport is not None:
             self._transport.abort()
 
     def limit_frames(self, size: int) -> None:
-        """See Transport."""
+        """See TransportPort."""
         self._frames.max_frame_size = size
 
     @property
     def received(self) -> int:
-        """See Transport."""
+        """See TransportPort."""
         return self._frames.received
 
     @property
     def unsent(self) -> int:
-        """See Transport."""
+        """See TransportPort."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     # ---- TLS ---------------------------------------------------------------------
@@ -197,7 +197,7 @@ class _AcceptedTls(asyncio.Protocol):
         assert self._transport is not None
         subject = self._tls_settings.principal(self._tls.getpeercert(binary_form=True))
         reached = _host(self._transport, "sockname")
-        client = Client(_host(self._transport), subject, reached)
+        client = AcceptedClient(_host(self._transport), subject, reached)
         self._sink = self._accept(self, client)
 
     def _read(self) -> None:
@@ -238,7 +238,7 @@ class TcpListener:
         tls: the TLS settings; None for none.
     """
 
-    def __init__(self, host: str, port: int, tls: Tls | None = None) -> None:
+    def __init__(self, host: str, port: int, tls: TlsPort | None = None) -> None:
         self._host = host
         self._port = port
         self._tls = tls
@@ -279,10 +279,10 @@ class MemoryListener:
     async def open(self, accept: Accept, fault: StreamFault) -> int:
         """Listen."""
 
-        def accepted(transport: MemoryTransport) -> FrameSink:
+        def accepted(transport: MemoryTransport) -> FrameSinkPort:
             found = fault()
             stream = transport if found is None else CutTransport(transport, found)
-            return accept(stream, Client("memory"))
+            return accept(stream, AcceptedClient("memory"))
 
         self._network.listen(self._host, self._port, accepted)
         return self._port

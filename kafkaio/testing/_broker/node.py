@@ -1,7 +1,7 @@
 """One node of the cluster: a listener, its connections, and what handlers need.
 
 A node knows which handler serves which API (`ServedApi`), the faults to apply, and its
-clients' fetch sessions. What all nodes have in common is in its `Cluster`.
+clients' fetch sessions. What all nodes have in common is in its `EmbeddedCluster`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
-from kafkaio._net.transport import FrameSink, Transport
+from kafkaio._net.transport import FrameSinkPort, TransportPort
+from kafkaio._public import public
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.protocol._message import Request, Response, Struct
 from kafkaio.protocol.messages.api_versions import ApiVersion
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.clock import Clock
-from kafkaio.testing._broker.cluster import Cluster
+from kafkaio.testing._broker.cluster import EmbeddedCluster
 from kafkaio.testing._broker.connection import Peer, ServerConnection
 from kafkaio.testing._broker.faults import Fault, Faults, Rule
-from kafkaio.testing._broker.listener import Client, Listener
+from kafkaio.testing._broker.listener import AcceptedClient, ListenerPort
 from kafkaio.testing._broker.sessions import FetchSessions
-from kafkaio.testing._broker.telemetry import Telemetry
-from kafkaio.testing._broker.versions import ApiVersions
+from kafkaio.testing._broker.telemetry import PushedTelemetry
+from kafkaio.testing._broker.versions import ServedVersions
 from kafkaio.testing._security.security import Security
 
 # The names that the schemas of requests have for a topic, and for a partition's number.
@@ -43,7 +44,7 @@ class HandlerPort(Protocol):
 
     async def __call__(
         self,
-        node: Node,
+        node: BrokerNode,
         header: RequestHeader,
         request: Request[Response],
         connection: ServerConnection,
@@ -62,7 +63,7 @@ class ServedApi:
     """
 
     api: ApiKey
-    versions: ApiVersions
+    versions: ServedVersions
     load: Callable[[ApiKey], HandlerPort]
 
     @property
@@ -88,6 +89,7 @@ class ServedApi:
         return self.versions.lowest <= version <= self.versions.highest
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
     """A request that a node received.
@@ -110,7 +112,7 @@ class LoggedRequest:
 
 
 @dataclass(slots=True)
-class Endpoint:
+class ListenerEndpoint:
     """One of a node's listeners.
 
     Attributes:
@@ -130,7 +132,7 @@ class Endpoint:
     name: str
     protocol: str
     host: str
-    listener: Listener
+    listener: ListenerPort
     bound_host: str
     advertised_port: int | None = None
     follows_client: bool = False
@@ -157,7 +159,7 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-class Peers(Protocol):
+class BrokerPort(Protocol):
     """What a node needs of the `Broker` that it belongs to."""
 
     @property
@@ -173,7 +175,7 @@ class Peers(Protocol):
         """Replication factor of a topic created without one."""
 
     @property
-    def nodes(self) -> Mapping[int, Node]:
+    def nodes(self) -> Mapping[int, BrokerNode]:
         """Every node, up or not."""
 
     @property
@@ -185,14 +187,14 @@ class Peers(Protocol):
         """The users and tokens of the cluster."""
 
     @property
-    def telemetry(self) -> Telemetry:
+    def telemetry(self) -> PushedTelemetry:
         """The metrics that clients have pushed."""
 
     def record(self, request: LoggedRequest) -> None:
         """Add to the request log."""
 
 
-class Node:
+class BrokerNode:
     """One node.
 
     Attributes:
@@ -212,12 +214,14 @@ class Node:
     def __init__(
         self,
         node_id: int,
-        endpoints: Sequence[Endpoint],
-        cluster: Cluster,
-        broker: Peers,
+        endpoints: Sequence[ListenerEndpoint],
+        cluster: EmbeddedCluster,
+        broker: BrokerPort,
     ) -> None:
         self.node_id = node_id
-        self.endpoints: dict[str, Endpoint] = {one.name: one for one in endpoints}
+        self.endpoints: dict[str, ListenerEndpoint] = {
+            one.name: one for one in endpoints
+        }
         self._main = endpoints[0]
         self.rack: str | None = None
         self.cluster = cluster
@@ -317,8 +321,11 @@ class Node:
             await supervisor.aclose()
 
     def _accept(
-        self, endpoint: Endpoint, transport: Transport, client: Client
-    ) -> FrameSink:
+        self,
+        endpoint: ListenerEndpoint,
+        transport: TransportPort,
+        client: AcceptedClient,
+    ) -> FrameSinkPort:
         connection = ServerConnection(self, transport, self._peer(endpoint, client))
         if self._supervisor is None:
             transport.abort()
@@ -327,7 +334,7 @@ class Node:
         self._supervisor.start_soon(connection.run, "connection")
         return connection
 
-    def _peer(self, endpoint: Endpoint, client: Client) -> Peer:
+    def _peer(self, endpoint: ListenerEndpoint, client: AcceptedClient) -> Peer:
         peer = Peer(client.host, endpoint.name, endpoint.protocol, client.principal)
         peer.reached = client.reached
         if endpoint.has_sasl:
@@ -337,7 +344,7 @@ class Node:
             peer.max_receive_bytes = security.config.max_receive_bytes
         return peer
 
-    def _stream_fault(self, endpoint: Endpoint) -> Fault | None:
+    def _stream_fault(self, endpoint: ListenerEndpoint) -> Fault | None:
         return self.faults.of_stream(self.node_id, endpoint.name)
 
     def report(self, cause: BaseException) -> None:

@@ -19,7 +19,11 @@ from kafkaio.testing._broker.batches import (
     only_batch,
     producer_of,
 )
-from kafkaio.testing._broker.producers import Marker, ProducerBatch, ProducerStates
+from kafkaio.testing._broker.producers import (
+    ProducerBatch,
+    ProducerStates,
+    TransactionMarker,
+)
 from kafkaio.testing._broker.refusal import Malformed, Refusal
 from kafkaio.testing._broker.settings import TopicSettings
 from kafkaio.testing._log import AbortedTransaction, Appended, Log, LogError
@@ -28,7 +32,7 @@ NO_LEADER = -1
 _REBUILD_BYTES = 1 << 20
 
 
-class Partition:
+class EmbeddedPartition:
     """One partition. Its replicas share one log: replication takes no time here.
 
     So the high watermark is the end of the log. For a
@@ -269,7 +273,7 @@ class Partition:
         self.wake()
         return found
 
-    def append_marker(self, marker: Marker) -> int:
+    def append_marker(self, marker: TransactionMarker) -> int:
         """Append the marker that ends a producer's transaction; return its offset.
 
         Raises:

@@ -45,7 +45,7 @@ class ProducerBatch(NamedTuple):
         return (self.base_sequence + self.record_count - 1) % _SEQUENCES
 
 
-class Marker(NamedTuple):
+class TransactionMarker(NamedTuple):
     """The end of a transaction in a partition.
 
     Attributes:
@@ -262,7 +262,7 @@ class ProducerStates:
 
     # ---- markers -----------------------------------------------------------------
 
-    def check_marker(self, marker: Marker) -> None:
+    def check_marker(self, marker: TransactionMarker) -> None:
         """Check the epochs of a marker that is to be appended.
 
         Raises:
@@ -292,7 +292,9 @@ class ProducerStates:
                 f" {producer.coordinator_epoch}",
             )
 
-    def ended(self, marker: Marker, offset: int) -> AbortedTransaction | None:
+    def ended(
+        self, marker: TransactionMarker, offset: int
+    ) -> AbortedTransaction | None:
         """Record a marker that was appended; return the transaction if it aborts one.
 
         Args:

@@ -37,7 +37,7 @@ _EPSILON: Final = 1e-6
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 
-class Quotas:
+class QuotaStore:
     """The quotas of a cluster."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from kafkaio.protocol._error_codes import ErrorCode
 
 
-class _Answer(Protocol):
+class _ErrorFieldsPort(Protocol):
     error_code: int
     error_message: str | None
 
@@ -34,7 +34,7 @@ class Refusal(Exception):
         self.message = message
         self.bad_records: tuple[int, ...] = tuple(bad_records)
 
-    def write_to(self, answer: _Answer) -> None:
+    def write_to(self, answer: _ErrorFieldsPort) -> None:
         """Write the code and the message to an answer."""
         answer.error_code = self.code
         answer.error_message = self.message

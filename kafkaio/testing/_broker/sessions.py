@@ -47,7 +47,7 @@ class SessionPartition:
 
 
 @dataclass(slots=True)
-class FetchSession:
+class ServedFetchSession:
     """What one client fetches from one node.
 
     Attributes:
@@ -93,7 +93,7 @@ class FetchSessions:
 
     def __init__(self, slots: int = 1000) -> None:
         self._slots = slots
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: dict[int, ServedFetchSession] = {}
         self._last_id = 0
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class FetchSessions:
         forgotten: Iterable[PartitionKey],
         *,
         by_id: bool,
-    ) -> FetchSession:
+    ) -> ServedFetchSession:
         """Apply a request to its session, and return the session.
 
         Args:
@@ -129,7 +129,7 @@ class FetchSessions:
         if epoch in {FIRST_EPOCH, FINAL_EPOCH}:
             self._sessions.pop(session_id, None)
             keep = epoch == FIRST_EPOCH and bool(changed)
-            session = FetchSession(NO_SESSION, by_id, is_full=True)
+            session = ServedFetchSession(NO_SESSION, by_id, is_full=True)
             if keep:
                 self._keep(session)
             session.partitions.update(changed)
@@ -148,12 +148,12 @@ class FetchSessions:
         if not known.partitions:
             del self._sessions[session_id]
             # A partition that the request both names and forgets is answered once.
-            last = FetchSession(NO_SESSION, by_id, is_full=True)
+            last = ServedFetchSession(NO_SESSION, by_id, is_full=True)
             last.partitions.update(changed)
             return last
         return known
 
-    def _keep(self, session: FetchSession) -> None:
+    def _keep(self, session: ServedFetchSession) -> None:
         if len(self._sessions) >= self._slots:
             del self._sessions[next(iter(self._sessions))]
         self._last_id = self._last_id % _LAST_EPOCH + 1

@@ -9,7 +9,7 @@ from typing import Any, Final, NotRequired, Protocol, TypedDict
 
 from kafkaio.testing._broker.lock import DirectoryLock
 from kafkaio.testing._broker.quotas import SavedQuota
-from kafkaio.testing._log import DiskStorage, MemoryStorage, Storage
+from kafkaio.testing._log import DiskStorage, MemoryStorage, StoragePort
 
 _FILE: Final = "cluster.json"
 _KEYS: Final = {"cluster_id", "configs", "next_producer_id", "topics"}
@@ -35,7 +35,7 @@ class SavedCluster(TypedDict):
     quotas: NotRequired[list[SavedQuota]]
 
 
-class Store(Protocol):
+class StorePort(Protocol):
     """Keeps the logs and the metadata of a cluster."""
 
     def acquire(self) -> None:
@@ -48,7 +48,7 @@ class Store(Protocol):
     def release(self) -> None:
         """Let others use it. May be called again."""
 
-    def partition(self, topic: str, index: int) -> Storage:
+    def partition(self, topic: str, index: int) -> StoragePort:
         """The storage of a partition's log."""
 
     def remove_partition(self, topic: str, index: int) -> None:
@@ -73,7 +73,7 @@ class MemoryStore:
     def release(self) -> None:
         """Do nothing."""
 
-    def partition(self, topic: str, index: int) -> Storage:
+    def partition(self, topic: str, index: int) -> StoragePort:
         """The storage of a partition's log."""
         return self._partitions.setdefault((topic, index), MemoryStorage())
 
@@ -116,7 +116,7 @@ class DiskStore:
         """Unlock the directory. May be called again."""
         self._lock.release()
 
-    def partition(self, topic: str, index: int) -> Storage:
+    def partition(self, topic: str, index: int) -> StoragePort:
         """The storage of a partition's log."""
         return DiskStorage(self._directory / f"{topic}-{index}")
 

@@ -22,7 +22,7 @@ from kafkaio.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
-from kafkaio.testing._broker.configs import CLIENT_METRICS, Configs
+from kafkaio.testing._broker.configs import CLIENT_METRICS, BrokerConfigs
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import Setting, mismatch
 
@@ -111,7 +111,7 @@ class _Instance:
         return passed < self.interval_ms / 1000 - 1e-6
 
 
-class Telemetry:
+class PushedTelemetry:
     """What clients push, and which of it was asked for.
 
     Args:
@@ -123,7 +123,7 @@ class Telemetry:
         refused: the error codes of requests that were not accepted, oldest first.
     """
 
-    def __init__(self, configs: Configs, clock: Callable[[], float]) -> None:
+    def __init__(self, configs: BrokerConfigs, clock: Callable[[], float]) -> None:
         self._configs = configs
         self._clock = clock
         self._instances: dict[UUID, _Instance] = {}

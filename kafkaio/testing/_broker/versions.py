@@ -14,7 +14,7 @@ from kafkaio.protocol._api_keys import ApiKey
 
 
 @dataclass(frozen=True, slots=True)
-class ApiVersions:
+class ServedVersions:
     """The versions of an API in one release.
 
     Attributes:
@@ -123,7 +123,7 @@ _LOWEST: Final[Mapping[ApiKey, int]] = {
 _ADVERTISED_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
 
 
-def versions_of(release: str) -> dict[ApiKey, ApiVersions]:
+def versions_of(release: str) -> dict[ApiKey, ServedVersions]:
     """The versions of every API that a release has and the broker serves.
 
     Raises:
@@ -138,5 +138,5 @@ def versions_of(release: str) -> dict[ApiKey, ApiVersions]:
         lowest, highest = _LOWEST.get(api, 0), row[column]
         if highest is not None and highest >= lowest:
             advertised = _ADVERTISED_LOWEST.get(api, lowest)
-            found[api] = ApiVersions(lowest, highest, advertised)
+            found[api] = ServedVersions(lowest, highest, advertised)
     return found

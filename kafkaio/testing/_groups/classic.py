@@ -13,9 +13,9 @@ from kafkaio.protocol.messages.join_group import (
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing._broker.group_config import GroupConfig
 from kafkaio.testing._groups.classic_member import (
+    ClassicGroupState,
+    ClassicMember,
     JoinRequest,
-    Member,
-    State,
     SyncRequest,
 )
 from kafkaio.testing._groups.java import java_order, text_hash
@@ -42,12 +42,12 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, config: GroupConfig, now_ms: int = 0) -> None:
         self.id = group_id
-        self.state: State = State.EMPTY
+        self.state: ClassicGroupState = ClassicGroupState.EMPTY
         self.generation: int = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self.static: dict[str, str] = {}
         self.answers: list[tuple[int, Response]] = []
         self.empty_since_ms = now_ms
@@ -104,7 +104,7 @@ class ClassicGroup:
     @property
     def _is_full(self) -> bool:
         members = self.members.values()
-        if self.state is State.PREPARING:
+        if self.state is ClassicGroupState.PREPARING:
             counted = sum(member.join_reply is not None for member in members)
         else:
             counted = len(members)
@@ -135,15 +135,17 @@ class ClassicGroup:
         if member is None:
             self._fail_join(reply, error, member_id)
         elif (
-            self.state is State.PREPARING
+            self.state is ClassicGroupState.PREPARING
             or member.protocols != joining.protocols
-            or (self.state is State.STABLE and member.id == self.leader)
+            or (self.state is ClassicGroupState.STABLE and member.id == self.leader)
         ):
             self._rejoin(member, joining, reply, now)
         else:
             member.update(joining)
             member.renew_session(now)
-            shows_members = self.state is State.COMPLETING and member.id == self.leader
+            shows_members = (
+                self.state is ClassicGroupState.COMPLETING and member.id == self.leader
+            )
             self._answer_join(reply, member, with_members=shows_members)
 
     def _join_static(self, joining: JoinRequest, reply: int, now: float) -> None:
@@ -157,7 +159,7 @@ class ClassicGroup:
         member = self._replace(old_id, new_id)
         member.update(joining)
         member.renew_session(now)
-        if self.state is not State.STABLE or self.select() != self.protocol:
+        if self.state is not ClassicGroupState.STABLE or self.select() != self.protocol:
             self._rejoin(member, joining, reply, now)
             return
         self.changes += 1
@@ -172,7 +174,7 @@ class ClassicGroup:
             answer.leader = old_leader or ""
         self.answers.append((reply, answer))
 
-    def _replace(self, old_id: str, new_id: str) -> Member:
+    def _replace(self, old_id: str, new_id: str) -> ClassicMember:
         member = self.members[old_id]
         self._fail_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
         self.members = {
@@ -193,7 +195,7 @@ class ClassicGroup:
     ) -> None:
         if not self.members:
             self.protocol_type = joining.protocol_type
-        member = Member(
+        member = ClassicMember(
             id=member_id,
             instance_id=joining.instance_id,
             client_id=joining.client_id,
@@ -207,13 +209,13 @@ class ClassicGroup:
             self.static[joining.instance_id] = member_id
         if self.leader is None:
             self.leader = member_id
-        if self.state is State.PREPARING and self._is_initial:
+        if self.state is ClassicGroupState.PREPARING and self._is_initial:
             delay = now + self._config.initial_rebalance_delay
             self._join_deadline = min(delay, self._join_limit)
         self._rejoin(member, joining, reply, now)
 
     def _rejoin(
-        self, member: Member, joining: JoinRequest, reply: int, now: float
+        self, member: ClassicMember, joining: JoinRequest, reply: int, now: float
     ) -> None:
         member.update(joining)
         if member.join_reply is not None:
@@ -227,17 +229,17 @@ class ClassicGroup:
 
     def _prepare(self, now: float) -> None:
         """Start a rebalance, or continue the one that is in progress."""
-        if self.state is not State.PREPARING:
+        if self.state is not ClassicGroupState.PREPARING:
             for member in self.members.values():
-                if self.state is State.COMPLETING:
+                if self.state is ClassicGroupState.COMPLETING:
                     member.assignment = b""
                 if member.sync_reply is not None:
                     self._fail_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
                     member.renew_session(now)
-            self._is_initial = self.state is State.EMPTY
+            self._is_initial = self.state is ClassicGroupState.EMPTY
             self._unsynced.clear()
             self._sync_deadline = inf
-            self.state = State.PREPARING
+            self.state = ClassicGroupState.PREPARING
             timeout = self._rebalance_timeout
             self._join_limit = now + timeout
             delay = timeout
@@ -273,12 +275,12 @@ class ClassicGroup:
         self.generation += 1
         self.changes += 1
         if not here:
-            self.state = State.EMPTY
+            self.state = ClassicGroupState.EMPTY
             self.protocol = None
             return
         if self.leader not in {member.id for member in here}:
             self.leader = here[0].id
-        self.state = State.COMPLETING
+        self.state = ClassicGroupState.COMPLETING
         self.protocol = self.select()
         self._unsynced = set(self.members)
         self._sync_deadline = now + self._rebalance_timeout
@@ -310,18 +312,22 @@ class ClassicGroup:
             self._answer_sync(reply, b"", ErrorCode.ILLEGAL_GENERATION)
         elif not syncing.agrees(self.protocol_type, self.protocol):
             self._answer_sync(reply, b"", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        elif self.state is State.PREPARING:
+        elif self.state is ClassicGroupState.PREPARING:
             self._answer_sync(reply, b"", ErrorCode.REBALANCE_IN_PROGRESS)
         else:
             self._sync(member, syncing.assignments, reply, now)
 
     def _sync(
-        self, member: Member, assignments: dict[str, bytes], reply: int, now: float
+        self,
+        member: ClassicMember,
+        assignments: dict[str, bytes],
+        reply: int,
+        now: float,
     ) -> None:
         self._unsynced.discard(member.id)
         if not self._unsynced:
             self._sync_deadline = inf
-        if self.state is State.STABLE:
+        if self.state is ClassicGroupState.STABLE:
             member.renew_session(now)
             self._answer_sync(reply, member.assignment)
             return
@@ -331,7 +337,7 @@ class ClassicGroup:
         member.session_deadline = inf
         if member.id != self.leader:
             return
-        self.state = State.STABLE
+        self.state = ClassicGroupState.STABLE
         self.changes += 1
         for one in self.members.values():
             one.assignment = assignments.get(one.id, b"")
@@ -351,7 +357,7 @@ class ClassicGroup:
             return ErrorCode.ILLEGAL_GENERATION
         if member.join_reply is None and member.sync_reply is None:
             member.renew_session(now)
-        if self.state is State.PREPARING:
+        if self.state is ClassicGroupState.PREPARING:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
@@ -364,14 +370,14 @@ class ClassicGroup:
         may commit until the next generation exists, but not while it waits for its
         assignment.
         """
-        if generation < 0 and self.state is State.EMPTY:
+        if generation < 0 and self.state is ClassicGroupState.EMPTY:
             return ErrorCode.NONE
         member, error = self._find(member_id, instance_id)
         if member is None:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        if self.state is State.COMPLETING:
+        if self.state is ClassicGroupState.COMPLETING:
             return ErrorCode.REBALANCE_IN_PROGRESS
         if member.join_reply is None:
             member.renew_session(now)
@@ -400,7 +406,7 @@ class ClassicGroup:
         names_member = bool(member_id) or instance_id is not None
         if not names_member and generation < 0:
             return ErrorCode.NONE
-        if generation < 0 and self.state is State.EMPTY:
+        if generation < 0 and self.state is ClassicGroupState.EMPTY:
             return ErrorCode.NONE
         if names_member or is_strict:
             member, error = self._find(member_id, instance_id)
@@ -416,9 +422,9 @@ class ClassicGroup:
         if not member_id and instance_id is not None:
             member_id = self.static.get(instance_id, "")
         if instance_id is None and self._pending.pop(member_id, None) is not None:
-            if self.state is State.PREPARING:
+            if self.state is ClassicGroupState.PREPARING:
                 self._maybe_complete(now)
-            elif self.state is not State.EMPTY:
+            elif self.state is not ClassicGroupState.EMPTY:
                 # As Kafka, although no member of the generation has left.
                 self._prepare(now)
             return ErrorCode.NONE
@@ -428,7 +434,7 @@ class ClassicGroup:
         self.remove(member, now)
         return ErrorCode.NONE
 
-    def remove(self, member: Member, now: float) -> None:
+    def remove(self, member: ClassicMember, now: float) -> None:
         """Remove a member and rebalance the others."""
         self._remove(member)
         self._prepare(now)
@@ -453,7 +459,7 @@ class ClassicGroup:
                 self._remove(self.members[member_id])
             self._unsynced.clear()
             self._prepare(now)
-        if self.state is State.PREPARING:
+        if self.state is ClassicGroupState.PREPARING:
             self._maybe_complete(now)
 
     def fail_waiting(self, error: ErrorCode) -> None:
@@ -465,7 +471,7 @@ class ClassicGroup:
 
     def _find(
         self, member_id: str, instance_id: str | None
-    ) -> tuple[Member | None, ErrorCode]:
+    ) -> tuple[ClassicMember | None, ErrorCode]:
         if instance_id is not None:
             known = self.static.get(instance_id)
             if known is None:
@@ -477,7 +483,7 @@ class ClassicGroup:
             return None, ErrorCode.UNKNOWN_MEMBER_ID
         return member, ErrorCode.NONE
 
-    def _remove(self, member: Member) -> None:
+    def _remove(self, member: ClassicMember) -> None:
         if member.join_reply is not None:
             # With an empty member id: the client has to join as a new member.
             self._fail_join(member.join_reply, ErrorCode.UNKNOWN_MEMBER_ID, "")
@@ -490,7 +496,7 @@ class ClassicGroup:
         if self.leader == member.id:
             self.leader = next(iter(self.members), None)
 
-    def _fail_waiting(self, member: Member, error: ErrorCode) -> None:
+    def _fail_waiting(self, member: ClassicMember, error: ErrorCode) -> None:
         if member.join_reply is not None:
             self._fail_join(member.join_reply, error, member.id)
             member.join_reply = None
@@ -503,16 +509,20 @@ class ClassicGroup:
         )
         self.answers.append((reply, answer))
 
-    def _fail_sync(self, member: Member, error: ErrorCode) -> None:
+    def _fail_sync(self, member: ClassicMember, error: ErrorCode) -> None:
         assert member.sync_reply is not None
         self._answer_sync(member.sync_reply, b"", error)
         member.sync_reply = None
 
-    def _answer_join(self, reply: int, member: Member, *, with_members: bool) -> None:
+    def _answer_join(
+        self, reply: int, member: ClassicMember, *, with_members: bool
+    ) -> None:
         answer = self._joined(member, with_members=with_members)
         self.answers.append((reply, answer))
 
-    def _joined(self, member: Member, *, with_members: bool) -> JoinGroupResponse:
+    def _joined(
+        self, member: ClassicMember, *, with_members: bool
+    ) -> JoinGroupResponse:
         assert self.protocol is not None
         return JoinGroupResponse(
             generation_id=self.generation,

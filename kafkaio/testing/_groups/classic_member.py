@@ -10,7 +10,7 @@ from math import inf
 Protocols = tuple[tuple[str, bytes], ...]
 
 
-class State(Enum):
+class ClassicGroupState(Enum):
     """The states of a classic group, by Kafka's names."""
 
     EMPTY = "Empty"
@@ -65,7 +65,7 @@ class SyncRequest:
 
 
 @dataclass(slots=True, kw_only=True)
-class Member:
+class ClassicMember:
     """A member of a classic group; durations are in seconds.
 
     Attributes:

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from kafkaio._records.builder import BatchBuilder, encode_batch
 from kafkaio.testing._broker.batches import batches_of, marker_of, producer_of
-from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, Cluster
-from kafkaio.testing._broker.partition import Partition
-from kafkaio.testing._log import BatchHeader, read_header
+from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, EmbeddedCluster
+from kafkaio.testing._broker.partition import EmbeddedPartition
+from kafkaio.testing._log import LogBatchHeader, read_header
 from kafkaio.testing._log.segment import decode
 
 #: A record of a shard; a value of None deletes what was written for the key.
@@ -37,7 +37,7 @@ class Stored(NamedTuple):
     producer_id: int = -1
 
 
-class Ended(NamedTuple):
+class TransactionEnd(NamedTuple):
     """The end of a producer's transaction in a shard."""
 
     producer_id: int
@@ -79,7 +79,7 @@ class ClusterPort(Protocol):
         """
         ...
 
-    def read(self, shard: int) -> Iterator[Stored | Ended]:
+    def read(self, shard: int) -> Iterator[Stored | TransactionEnd]:
         """Read what was appended to a shard, oldest first."""
         ...
 
@@ -103,7 +103,7 @@ class ClusterPort(Protocol):
 class BrokerClusterPort:
     """A `ClusterPort` of the embedded broker: shards are logs of the offsets topic."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
 
     def shard_of(self, group: str) -> int:
@@ -115,7 +115,7 @@ class BrokerClusterPort:
         topic = self._cluster.topics.get(OFFSETS_TOPIC)
         return [] if topic is None else list(range(len(topic.partitions)))
 
-    def _shard(self, shard: int) -> Partition:
+    def _shard(self, shard: int) -> EmbeddedPartition:
         return self._cluster.topics[OFFSETS_TOPIC].partitions[shard]
 
     def coordinator(self, shard: int) -> int:
@@ -141,7 +141,7 @@ class BrokerClusterPort:
         written = producer_of(read_header(batch))
         return partition.append(batch, now_ms, written).base_offset
 
-    def read(self, shard: int) -> Iterator[Stored | Ended]:
+    def read(self, shard: int) -> Iterator[Stored | TransactionEnd]:
         """Read what was appended to a shard, oldest first."""
         log = self._shard(shard).log
         offset = log.start_offset
@@ -153,7 +153,7 @@ class BrokerClusterPort:
                 if header.is_control:
                     marker = marker_of(header, raw)
                     if marker is not None:
-                        yield Ended(marker.producer_id, marker.is_commit)
+                        yield TransactionEnd(marker.producer_id, marker.is_commit)
                 else:
                     yield from _records(header, raw, offset)
                 offset = header.next_offset
@@ -178,7 +178,7 @@ class BrokerClusterPort:
         return [one.name for one in self._cluster.visible()]
 
 
-def _records(header: BatchHeader, raw: bytes, start_offset: int) -> Iterator[Stored]:
+def _records(header: LogBatchHeader, raw: bytes, start_offset: int) -> Iterator[Stored]:
     producer_id = header.producer_id if header.is_transactional else -1
     for record in decode(raw, start_offset):
         if record.key is not None:

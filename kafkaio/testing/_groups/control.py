@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.coordinator import GroupCoordinator
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator
 from kafkaio.testing._groups.embedded_protocol import slots_of
 from kafkaio.testing._groups.kip848 import Kip848Group
 
 
-class CoordinatorControl:
+class GroupCoordinatorControl:
     """Shows and changes the groups of a coordinator; a `GroupControl`."""
 
-    def __init__(self, coordinator: GroupCoordinator) -> None:
+    def __init__(self, coordinator: EmbeddedGroupCoordinator) -> None:
         self._coordinator = coordinator
 
     def members(self, group_id: str) -> list[str]:

@@ -3,7 +3,7 @@
 The groups themselves are pure state machines (`ClassicGroup`, `Kip848Group`). After
 everything that happens to a group, its coordinator sends the answers that are ready,
 writes what changed to ``__consumer_offsets``, and sets the group's timer to its next
-deadline (see `GroupCoordinator.changing`).
+deadline (see `EmbeddedGroupCoordinator.changing`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,23 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
-from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, Cluster
+from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, EmbeddedCluster
 from kafkaio.testing._broker.configs import GROUP
 from kafkaio.testing._broker.group_config import GroupConfig
-from kafkaio.testing._broker.partition import Partition
-from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.partition import EmbeddedPartition
+from kafkaio.testing._broker.producers import TransactionMarker
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups import mixed
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
+from kafkaio.testing._groups.classic_member import (
+    ClassicGroupState,
+    JoinRequest,
+    SyncRequest,
+)
 from kafkaio.testing._groups.cluster_port import BrokerClusterPort, ClusterPort
 from kafkaio.testing._groups.describe import subscribed_topics
 from kafkaio.testing._groups.journal import Group as Group, Journal
-from kafkaio.testing._groups.kip848 import Downgrade, Kip848Group, Reply
+from kafkaio.testing._groups.kip848 import Downgrade, HeartbeatReply, Kip848Group
 from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing._groups.migration import downgraded, upgraded
 from kafkaio.testing._groups.offsets import Committed, Offsets, Place
@@ -40,7 +44,7 @@ from kafkaio.testing._groups.offsets import Committed, Offsets, Place
 _EXPIRY_SECONDS = 600.0
 
 
-class GroupCoordinator:
+class EmbeddedGroupCoordinator:
     """The coordinators of all nodes in one object.
 
     Requests go through `refuse` first, which checks that the node they were sent to is
@@ -222,7 +226,7 @@ class GroupCoordinator:
                 return mixed.heartbeat(group, member_id, instance_id, generation, now)
             return group.heartbeat(member_id, instance_id, generation, now)
 
-    def kip848_heartbeat(self, group_id: str, beat: Kip848Heartbeat) -> Reply:
+    def kip848_heartbeat(self, group_id: str, beat: Kip848Heartbeat) -> HeartbeatReply:
         """Handle a heartbeat of the KIP-848 protocol.
 
         If it succeeds, the first one of a member creates the group, or makes a classic
@@ -232,7 +236,7 @@ class GroupCoordinator:
         try:
             group = self._kip848(group_id, before, creates=beat.epoch == 0)
         except Refusal as refusal:
-            return Reply(refusal.code, refusal.message)
+            return HeartbeatReply(refusal.code, refusal.message)
         reply = group.heartbeat(beat, now)
         if reply.error:
             return reply
@@ -252,7 +256,7 @@ class GroupCoordinator:
             reason = "not found" if found is None else "is not a consumer group"
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
         # Not ``members``: a group in which clients wait to join is not empty either.
-        if found is not None and found.state is not State.EMPTY:
+        if found is not None and found.state is not ClassicGroupState.EMPTY:
             return upgraded(found, self.config_of(group_id), self.cluster, self.now())
         return Kip848Group(group_id, self.config_of(group_id), self.cluster)
 
@@ -488,38 +492,40 @@ class GroupCoordinator:
             self._set_timer(group)
 
 
-class _Follower:
+class _OffsetsLeaderFollower:
     """Tells a coordinator of every new leader and marker in the offsets topic.
 
     It is one of the cluster's callbacks; `coordinator_of` finds the coordinator by it.
     """
 
-    def __init__(self, coordinator: GroupCoordinator) -> None:
+    def __init__(self, coordinator: EmbeddedGroupCoordinator) -> None:
         self.coordinator = coordinator
 
-    def __call__(self, partition: Partition, before: int) -> None:
+    def __call__(self, partition: EmbeddedPartition, before: int) -> None:
         del before
         if partition.topic == OFFSETS_TOPIC:
             self.coordinator.moved(partition.index)
 
-    def marker_written(self, partition: Partition, marker: Marker) -> None:
+    def marker_written(
+        self, partition: EmbeddedPartition, marker: TransactionMarker
+    ) -> None:
         if partition.topic == OFFSETS_TOPIC:
             self.coordinator.end_transaction(
                 partition.index, marker.producer_id, commit=marker.is_commit
             )
 
 
-def coordinator_of(cluster: Cluster) -> GroupCoordinator:
+def coordinator_of(cluster: EmbeddedCluster) -> EmbeddedGroupCoordinator:
     """Return the coordinator of a cluster's groups; create it on the first call."""
     for callback in cluster.leader_changed:
-        if isinstance(callback, _Follower):
+        if isinstance(callback, _OffsetsLeaderFollower):
             return callback.coordinator
     clock = cluster.clock
     config = cluster.group_config or GroupConfig()
     kip848 = config
     if (most := cluster.configs.static.get("group.consumer.max.size")) is not None:
         kip848 = config.with_configs({"group.max.size": most})
-    coordinator = GroupCoordinator(
+    coordinator = EmbeddedGroupCoordinator(
         BrokerClusterPort(cluster),
         now=clock.now,
         wall_ms=clock.wall_ms,
@@ -528,7 +534,7 @@ def coordinator_of(cluster: Cluster) -> GroupCoordinator:
             cluster.configs.of(GROUP, group)
         ),
     )
-    follower = _Follower(coordinator)
+    follower = _OffsetsLeaderFollower(coordinator)
     cluster.leader_changed.append(follower)
     cluster.marker_written.append(follower.marker_written)
     cluster.configs_changed.append(coordinator.configs_changed)

@@ -17,7 +17,7 @@ from kafkaio.protocol.messages.describe_groups import (
 )
 from kafkaio.testing._groups.assignors import Slot
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import State
+from kafkaio.testing._groups.classic_member import ClassicGroupState
 from kafkaio.testing._groups.cluster_port import ClusterPort
 from kafkaio.testing._groups.embedded_protocol import read_subscription
 from kafkaio.testing._groups.kip848 import Kip848Group
@@ -50,7 +50,7 @@ def subscribed_topics(group: ClassicGroup | Kip848Group) -> frozenset[str] | Non
 
 def describe_classic_group(group: ClassicGroup) -> DescribedGroup:
     """Describe a classic group; its members' metadata only while it is stable."""
-    is_stable = group.state is State.STABLE
+    is_stable = group.state is ClassicGroupState.STABLE
     protocol = group.protocol if is_stable and group.protocol else ""
     return DescribedGroup(
         group_id=group.id,

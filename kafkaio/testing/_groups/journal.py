@@ -13,12 +13,12 @@ from typing import TypeAlias
 from kafkaio.testing._broker.group_config import GroupConfig
 from kafkaio.testing._groups import kip848_records as kip848_records
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import State
+from kafkaio.testing._groups.classic_member import ClassicGroupState
 from kafkaio.testing._groups.cluster_port import (
     ClusterPort,
-    Ended,
     KeyValue,
     Stored,
+    TransactionEnd,
 )
 from kafkaio.testing._groups.kip848 import Kip848Group
 from kafkaio.testing._groups.kip848_records import Kind
@@ -70,7 +70,10 @@ class Journal:
         """Write what changed; a classic group only while it is stable or empty."""
         if isinstance(group, Kip848Group):
             self._save_kip848(group)
-        elif group.changes and group.state in {State.STABLE, State.EMPTY}:
+        elif group.changes and group.state in {
+            ClassicGroupState.STABLE,
+            ClassicGroupState.EMPTY,
+        }:
             key = group_key(group.id)
             mark: _Written = {key: (group, group.changes)}
             if self._written.get(group.id) != mark:
@@ -148,7 +151,7 @@ class Journal:
         records: dict[str, dict[bytes, bytes]] = {}
         offsets: dict[str, Offsets] = {}
         for stored in self._cluster.read(shard):
-            if isinstance(stored, Ended):
+            if isinstance(stored, TransactionEnd):
                 for positions in offsets.values():
                     positions.end_transaction(
                         stored.producer_id, commit=stored.is_commit

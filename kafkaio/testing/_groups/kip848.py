@@ -33,7 +33,7 @@ from kafkaio.testing._groups.regex import is_re2
 from kafkaio.testing._groups.subscriptions import Subscriptions
 
 
-class State:
+class Kip848GroupState:
     """The states of a group, by Kafka's names."""
 
     EMPTY = "Empty"
@@ -50,7 +50,7 @@ class Downgrade(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HeartbeatReply:
     """The answer to a heartbeat; ``assignment`` is None if it has not changed."""
 
     error: ErrorCode
@@ -96,17 +96,17 @@ class Kip848Group:
 
     @property
     def state(self) -> str:
-        """The state, one of `State`."""
+        """The state, one of `Kip848GroupState`."""
         if not self.members:
-            return State.EMPTY
+            return Kip848GroupState.EMPTY
         if self.target_epoch < self.epoch:
-            return State.ASSIGNING
+            return Kip848GroupState.ASSIGNING
         if all(
             one.state is MemberState.STABLE and one.epoch == self.target_epoch
             for one in self.members.values()
         ):
-            return State.STABLE
-        return State.RECONCILING
+            return Kip848GroupState.STABLE
+        return Kip848GroupState.RECONCILING
 
     @property
     def assignor(self) -> str:
@@ -126,14 +126,14 @@ class Kip848Group:
 
     # Heartbeats
 
-    def heartbeat(self, beat: Kip848Heartbeat, now: float) -> Reply:
+    def heartbeat(self, beat: Kip848Heartbeat, now: float) -> HeartbeatReply:
         """Handle a valid heartbeat; return its answer."""
         if beat.epoch in {LEAVE, LEAVE_STATIC}:
             return self._leave(beat, now)
         pattern = beat.regex
         if pattern and not is_re2(pattern):
             message = f"SubscribedTopicRegex `{pattern}` is not a valid regex."
-            return Reply(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+            return HeartbeatReply(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
         member, error = self._member(beat)
         if member is None:
             return error
@@ -149,7 +149,7 @@ class Kip848Group:
         changed = self.reconcile(member, owned, now, is_changed=is_changed)
         shows = changed or beat.is_full
         assignment = frozenset(member.assigned) if shows else None
-        return Reply(ErrorCode.NONE, None, member.epoch, assignment)
+        return HeartbeatReply(ErrorCode.NONE, None, member.epoch, assignment)
 
     def update_subscription(
         self,
@@ -226,20 +226,22 @@ class Kip848Group:
             member.revoke_deadline = now + member.rebalance_timeout
         return changed
 
-    def _member(self, beat: Kip848Heartbeat) -> tuple[Kip848Member | None, Reply]:
+    def _member(
+        self, beat: Kip848Heartbeat
+    ) -> tuple[Kip848Member | None, HeartbeatReply]:
         """Find or create the member of a heartbeat; if that fails, return the error."""
         if self.is_full and beat.member_id not in self.members:
             message = (
                 "The consumer group has reached its maximum capacity of"
                 f" {self.config.max_size} members."
             )
-            return None, Reply(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+            return None, HeartbeatReply(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
         if beat.instance_id is not None:
             known = self.static.get(beat.instance_id)
             if known is not None and (known != beat.member_id or beat.epoch == 0):
                 return self._replacement(beat, self.members[known])
             if known is None and beat.epoch > 0:
-                return None, Reply(
+                return None, HeartbeatReply(
                     ErrorCode.UNKNOWN_MEMBER_ID,
                     f"Instance id {beat.instance_id} is unknown.",
                 )
@@ -249,26 +251,26 @@ class Kip848Group:
         if beat.epoch > 0:
             return None, _unknown(beat.member_id, self.id)
         fresh = Kip848Member(id=beat.member_id, instance_id=beat.instance_id)
-        return fresh, Reply(ErrorCode.NONE)
+        return fresh, HeartbeatReply(ErrorCode.NONE)
 
     def _replacement(
         self, beat: Kip848Heartbeat, old: Kip848Member
-    ) -> tuple[Kip848Member | None, Reply]:
+    ) -> tuple[Kip848Member | None, HeartbeatReply]:
         """Replace a static member that comes back under a new member id."""
         if beat.epoch > 0:
-            return None, Reply(
+            return None, HeartbeatReply(
                 ErrorCode.FENCED_INSTANCE_ID,
                 f"Static member {beat.member_id} with instance id {beat.instance_id}"
                 f" was fenced by member {old.id}.",
             )
         if not old.left_temporarily and old.classic is None:
-            return None, Reply(
+            return None, HeartbeatReply(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {beat.member_id} with instance id {beat.instance_id}"
                 " cannot join the group because the instance id is owned by"
                 f" {old.id} member.",
             )
-        return self.replace_static(old, beat.member_id), Reply(ErrorCode.NONE)
+        return self.replace_static(old, beat.member_id), HeartbeatReply(ErrorCode.NONE)
 
     def replace_static(self, old: Kip848Member, member_id: str) -> Kip848Member:
         """Replace a static member by one with a new id, which gets its target."""
@@ -289,7 +291,7 @@ class Kip848Group:
 
     def _checked(
         self, beat: Kip848Heartbeat, member: Kip848Member
-    ) -> tuple[Kip848Member | None, Reply]:
+    ) -> tuple[Kip848Member | None, HeartbeatReply]:
         if member.left_temporarily:
             return None, _fenced("larger", member.epoch)
         if beat.epoch > member.epoch:
@@ -302,7 +304,7 @@ class Kip848Group:
             and beat.owned <= member.assigned.keys()
         ):
             return None, _fenced("smaller", member.epoch)
-        return member, Reply(ErrorCode.NONE)
+        return member, HeartbeatReply(ErrorCode.NONE)
 
     @property
     def is_full(self) -> bool:
@@ -317,15 +319,15 @@ class Kip848Group:
 
     # Leaving
 
-    def _leave(self, beat: Kip848Heartbeat, now: float) -> Reply:
+    def _leave(self, beat: Kip848Heartbeat, now: float) -> HeartbeatReply:
         member_id = beat.member_id
         if beat.instance_id is not None:
             known = self.static.get(beat.instance_id)
             if known is None:
                 message = f"Instance id {beat.instance_id} is unknown."
-                return Reply(ErrorCode.UNKNOWN_MEMBER_ID, message)
+                return HeartbeatReply(ErrorCode.UNKNOWN_MEMBER_ID, message)
             if known != member_id:
-                return Reply(
+                return HeartbeatReply(
                     ErrorCode.FENCED_INSTANCE_ID,
                     f"Static member {member_id} with instance id {beat.instance_id}"
                     f" was fenced by member {known}.",
@@ -342,7 +344,7 @@ class Kip848Group:
             member.session_deadline = now + self.config.consumer_session_timeout
         else:
             self.fence(member)
-        return Reply(ErrorCode.NONE, None, beat.epoch)
+        return HeartbeatReply(ErrorCode.NONE, None, beat.epoch)
 
     def leave(self, leavers: Iterable[tuple[str, str | None]]) -> list[ErrorCode]:
         """Remove members by a classic LeaveGroup, all in one change of the epoch.
@@ -512,8 +514,8 @@ class Kip848Group:
         )
 
 
-def _fenced(than: str, epoch: int) -> Reply:
-    return Reply(
+def _fenced(than: str, epoch: int) -> HeartbeatReply:
+    return HeartbeatReply(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The consumer group member has a {than} member epoch than the one known by"
         f" the group coordinator ({epoch}). The member must abandon all its partitions"
@@ -521,6 +523,6 @@ def _fenced(than: str, epoch: int) -> Reply:
     )
 
 
-def _unknown(member_id: str, group_id: str) -> Reply:
+def _unknown(member_id: str, group_id: str) -> HeartbeatReply:
     message = f"Member {member_id} is not a member of group {group_id}."
-    return Reply(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    return HeartbeatReply(ErrorCode.UNKNOWN_MEMBER_ID, message)

@@ -12,7 +12,7 @@ from kafkaio.testing._broker.group_config import GroupConfig
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.assignors import Slot
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import Member, State
+from kafkaio.testing._groups.classic_member import ClassicGroupState, ClassicMember
 from kafkaio.testing._groups.cluster_port import ClusterPort
 from kafkaio.testing._groups.embedded_protocol import (
     CONSUMER,
@@ -68,7 +68,7 @@ def _impossible(group: ClassicGroup, reason: str) -> Refusal:
 
 
 def _as_kip848(
-    group: ClassicGroup, member: Member, cluster: ClusterPort
+    group: ClassicGroup, member: ClassicMember, cluster: ClusterPort
 ) -> Kip848Member:
     if group.protocol not in dict(member.protocols):
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -104,11 +104,11 @@ def downgraded(group: Kip848Group, now: float, now_ms: int) -> ClassicGroup:
     """
     found = ClassicGroup(group.id, group.config, now_ms)
     found.protocol_type, found.generation = CONSUMER, group.epoch
-    found.state = State.STABLE
+    found.state = ClassicGroupState.STABLE
     found.changes = 1
     for one in group.members.values():
         assert one.classic is not None
-        found.members[one.id] = Member(
+        found.members[one.id] = ClassicMember(
             id=one.id,
             instance_id=one.instance_id,
             client_id=one.client_id,

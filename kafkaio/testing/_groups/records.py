@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import Member, State
+from kafkaio.testing._groups.classic_member import ClassicGroupState, ClassicMember
 from kafkaio.testing._groups.offsets import Committed, Place
 
 _OFFSET_KEY = 1
@@ -38,10 +38,10 @@ class GroupImage:
     protocol: str | None
     leader: str | None
     timestamp_ms: int
-    members: tuple[Member, ...]
+    members: tuple[ClassicMember, ...]
 
 
-class _Reader:
+class _FieldReader:
     """Reads a record; with ``is_flexible``, lengths are compact and there are tags."""
 
     def __init__(self, data: bytes) -> None:
@@ -133,14 +133,14 @@ def part_key(kind: int, group: str, part: str | None = None) -> bytes:
 
 def key_parts(key: bytes) -> tuple[int, str, str]:
     """Return kind, group and part of a key of `part_key`; "" if it has no part."""
-    reader = _Reader(key)
+    reader = _FieldReader(key)
     kind, group = reader.number(">h"), reader.text() or ""
     return kind, group, "" if reader.is_at_end else reader.text() or ""
 
 
 def read_key(key: bytes) -> tuple[str, Place | None] | None:
     """Return the group and, for an offset, its partition; None for unknown kinds."""
-    reader = _Reader(key)
+    reader = _FieldReader(key)
     kind = reader.number(">h")
     if kind not in {0, _OFFSET_KEY, _GROUP_KEY, *_KIP848_KEYS}:
         return None
@@ -172,7 +172,7 @@ def read_offset(value: bytes) -> Committed:
     Raises:
         ValueError: the version is unknown.
     """
-    reader = _Reader(value)
+    reader = _FieldReader(value)
     version = reader.version(_LAST_OFFSET_VALUE)
     reader.is_flexible = version >= _FIRST_FLEXIBLE_OFFSET
     offset = reader.number(">q")
@@ -227,7 +227,7 @@ def read_group(value: bytes) -> GroupImage:
     Raises:
         ValueError: the version is unknown.
     """
-    reader = _Reader(value)
+    reader = _FieldReader(value)
     version = reader.version(_LAST_GROUP_VALUE)
     reader.is_flexible = version >= _FIRST_FLEXIBLE_GROUP
     protocol_type = reader.text() or ""
@@ -239,7 +239,7 @@ def read_group(value: bytes) -> GroupImage:
     return GroupImage(protocol_type, generation, protocol, leader, timestamp, members)
 
 
-def _read_member(reader: _Reader, version: int, protocol: str) -> Member:
+def _read_member(reader: _FieldReader, version: int, protocol: str) -> ClassicMember:
     member_id = reader.text()
     instance_id = reader.text() if version >= _FIRST_GROUP_WITH_STATIC else None
     client_id, client_host = reader.text(), reader.text()
@@ -247,7 +247,7 @@ def _read_member(reader: _Reader, version: int, protocol: str) -> Member:
     session_ms = reader.number(">i")
     if not version:
         rebalance_ms = session_ms
-    member = Member(
+    member = ClassicMember(
         id=member_id or "",
         instance_id=instance_id,
         client_id=client_id or "",
@@ -280,7 +280,7 @@ def restore(group: ClassicGroup, image: GroupImage, now: float) -> None:
     group.protocol = image.protocol
     group.leader = image.leader
     group.empty_since_ms = image.timestamp_ms
-    group.state = State.STABLE if image.members else State.EMPTY
+    group.state = ClassicGroupState.STABLE if image.members else ClassicGroupState.EMPTY
     for member in image.members:
         group.members[member.id] = member
         if member.instance_id is not None:

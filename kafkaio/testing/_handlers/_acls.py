@@ -11,7 +11,7 @@ from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext
 from kafkaio.testing._security.acls import (
     AclFilter,
-    Acls,
+    AclStore,
     Operation,
     PatternType,
     Permission,
@@ -22,7 +22,7 @@ _UNKNOWN: Final = 0
 _Numbered = TypeVar("_Numbered", bound=IntEnum)
 
 
-class _Filter(Protocol):
+class _AclFilterPort(Protocol):
     @property
     def resource_type_filter(self) -> int: ...
     @property
@@ -45,7 +45,7 @@ def enum_of(kind: type[_Numbered], number: int) -> _Numbered:
     return kind(number if known else _UNKNOWN)
 
 
-def filter_of(asked: _Filter) -> AclFilter:
+def filter_of(asked: _AclFilterPort) -> AclFilter:
     """The filter of a request; an UNKNOWN in it chooses nothing."""
     return AclFilter(
         resource_type=enum_of(ResourceType, asked.resource_type_filter),
@@ -58,7 +58,9 @@ def filter_of(asked: _Filter) -> AclFilter:
     )
 
 
-def acls_for(context: RequestContext[Request[Response]], operation: Operation) -> Acls:
+def acls_for(
+    context: RequestContext[Request[Response]], operation: Operation
+) -> AclStore:
     """The ACLs, for a client with a right on the cluster.
 
     Raises:

@@ -19,7 +19,7 @@ from kafkaio.testing._broker.configs import (
     base_name,
     facts,
 )
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import (
     TOPIC_DEFAULTS,
@@ -59,21 +59,21 @@ _STANDBYS: Final = {
 }
 
 
-class _Config(Protocol):
+class _ConfigPort(Protocol):
     name: str
     value: str | None
 
 
-class _Named(Protocol):
+class _ResourceNamePort(Protocol):
     @property
     def resource_type(self) -> int: ...
     @property
     def resource_name(self) -> str: ...
 
 
-class _Resource(_Named, Protocol):
+class _ResourcePort(_ResourceNamePort, Protocol):
     @property
-    def configs(self) -> Sequence[_Config]: ...
+    def configs(self) -> Sequence[_ConfigPort]: ...
 
 
 def known(resource_type: int) -> Mapping[str, Setting]:
@@ -96,7 +96,9 @@ def known(resource_type: int) -> Mapping[str, Setting]:
 
 
 def check_right(
-    context: RequestContext[Request[Response]], asked: _Named, operation: Operation
+    context: RequestContext[Request[Response]],
+    asked: _ResourceNamePort,
+    operation: Operation,
 ) -> None:
     """Check that a client may see or change the configs of a resource.
 
@@ -113,7 +115,7 @@ def check_right(
         context.rights.require(operation, kind, asked.resource_name)
 
 
-def check_name(node: Node, resource_type: int, name: str) -> None:
+def check_name(node: BrokerNode, resource_type: int, name: str) -> None:
     """Check the name of a resource.
 
     Raises:
@@ -132,7 +134,7 @@ def check_name(node: Node, resource_type: int, name: str) -> None:
         raise Refusal(ErrorCode.INVALID_REQUEST, "the name of a subscription is empty")
 
 
-def configured(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
+def configured(node: BrokerNode, resource_type: int, name: str) -> Mapping[str, str]:
     """The configs that are set for a resource.
 
     Raises:
@@ -148,7 +150,10 @@ def configured(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
 
 
 def check_asked(
-    node: Node, asked: _Resource, among: Sequence[_Resource], needs_value: set[str]
+    node: BrokerNode,
+    asked: _ResourcePort,
+    among: Sequence[_ResourcePort],
+    needs_value: set[str],
 ) -> None:
     """Check what a broker checks before it forwards a change to the controller.
 
@@ -178,7 +183,11 @@ def check_asked(
 
 
 def change(
-    node: Node, asked: _Resource, values: Mapping[str, str], *, validate_only: bool
+    node: BrokerNode,
+    asked: _ResourcePort,
+    values: Mapping[str, str],
+    *,
+    validate_only: bool,
 ) -> None:
     """Do what the controller does: check all configs of a resource and set them.
 
@@ -212,7 +221,7 @@ def change(
         node.cluster.set_configs(kind, name, values)
 
 
-def check_broker(node: Node, name: str, values: Mapping[str, str]) -> None:
+def check_broker(node: BrokerNode, name: str, values: Mapping[str, str]) -> None:
     """Check all dynamic configs of a broker, or of the cluster, by Kafka's rules.
 
     Configs that Kafka does not know are allowed, because plugins have their own.
@@ -255,7 +264,7 @@ def _refuse_all(reason: str, configs: Sequence[str]) -> None:
         raise Refusal(ErrorCode.INVALID_REQUEST, text)
 
 
-def _check_threads(node: Node, values: Mapping[str, str]) -> None:
+def _check_threads(node: BrokerNode, values: Mapping[str, str]) -> None:
     """Check the limits of the numbers of threads, and of the buffer that they share."""
     for config in _THREADS.intersection(values):
         now = int(node.cluster.configs.in_force(config) or 0)
@@ -276,7 +285,7 @@ def _check_threads(node: Node, values: Mapping[str, str]) -> None:
             )
 
 
-def _check_min_isr(node: Node, name: str, values: Mapping[str, str]) -> None:
+def _check_min_isr(node: BrokerNode, name: str, values: Mapping[str, str]) -> None:
     """Refuse changes that eligible leader replicas (KIP-966) do not allow."""
     if not node.cluster.has_eligible_replicas:
         return
@@ -289,7 +298,7 @@ def _check_min_isr(node: Node, name: str, values: Mapping[str, str]) -> None:
         raise Refusal(ErrorCode.INVALID_CONFIG, text)
 
 
-def _check_group(node: Node, name: str, values: Mapping[str, str]) -> None:
+def _check_group(node: BrokerNode, name: str, values: Mapping[str, str]) -> None:
     """Check all configs of a group by Kafka's rules.
 
     Raises:

@@ -15,9 +15,9 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.cluster import Cluster
+from kafkaio.testing._broker.cluster import EmbeddedCluster
 from kafkaio.testing._broker.connection import ServerConnection, response_with
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._rights import Rights, rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -42,13 +42,13 @@ class RequestContext(Generic[_RequestT_co]):
 
     def __init__(
         self,
-        node: Node,
+        node: BrokerNode,
         header: RequestHeader,
         request: _RequestT_co,
         connection: ServerConnection,
     ) -> None:
         self.node = node
-        self.cluster: Cluster = node.cluster
+        self.cluster: EmbeddedCluster = node.cluster
         self.header = header
         self.request = request
         self.connection = connection
@@ -102,7 +102,7 @@ class ApiHandler(Generic[_RequestT]):
 
     async def __call__(
         self,
-        node: Node,
+        node: BrokerNode,
         header: RequestHeader,
         request: Request[Response],
         connection: ServerConnection,
@@ -194,7 +194,7 @@ def right(
 
 
 def coordinated(
-    coordinator_of: Callable[[Cluster], CoordinatorPort], field: str
+    coordinator_of: Callable[[EmbeddedCluster], CoordinatorPort], field: str
 ) -> _AnyCheck:
     """Check that this node is the coordinator, and has loaded what is asked for.
 

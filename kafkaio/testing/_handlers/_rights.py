@@ -10,12 +10,12 @@ from typing import Final
 
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._security.acls import (
     CLUSTER_NAME,
     OPERATIONS,
-    Acls,
+    AclStore,
     Operation,
     ResourceType,
     Visitor,
@@ -42,7 +42,7 @@ class Rights:
 
     __slots__ = ("_acls", "_visitor")
 
-    def __init__(self, acls: Acls | None, visitor: Visitor) -> None:
+    def __init__(self, acls: AclStore | None, visitor: Visitor) -> None:
         self._acls = acls
         self._visitor = visitor
 
@@ -114,7 +114,7 @@ class Rights:
 _EVERYTHING: Final = Rights(None, Visitor("", ""))
 
 
-def rights_of(node: Node, connection: ServerConnection) -> Rights:
+def rights_of(node: BrokerNode, connection: ServerConnection) -> Rights:
     """The rights of the client of a connection."""
     acls = node.broker.security.acls
     if acls is None:

@@ -16,8 +16,8 @@ from kafkaio.protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -49,7 +49,7 @@ async def handle(
 
 
 def _one(
-    node: Node, name: str, asked: ReassignablePartition, *, may_change: bool
+    node: BrokerNode, name: str, asked: ReassignablePartition, *, may_change: bool
 ) -> ReassignablePartitionResponse:
     result = ReassignablePartitionResponse(
         partition_index=asked.partition_index, error_message=None
@@ -63,7 +63,7 @@ def _one(
     return result
 
 
-def _partition(node: Node, name: str, number: int) -> Partition:
+def _partition(node: BrokerNode, name: str, number: int) -> EmbeddedPartition:
     topic = node.cluster.topics.get(name)
     if topic is None:
         raise Refusal(
@@ -79,8 +79,8 @@ def _partition(node: Node, name: str, number: int) -> Partition:
 
 
 def _checked(
-    node: Node,
-    partition: Partition,
+    node: BrokerNode,
+    partition: EmbeddedPartition,
     replicas: Sequence[int] | None,
     *,
     may_change: bool,
@@ -102,7 +102,7 @@ def _checked(
     return replicas
 
 
-def _problem(node: Node, replicas: Sequence[int]) -> str | None:
+def _problem(node: BrokerNode, replicas: Sequence[int]) -> str | None:
     if not replicas:
         return "an empty replica list"
     for node_id in sorted(replicas):

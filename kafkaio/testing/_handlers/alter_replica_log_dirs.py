@@ -14,7 +14,7 @@ from kafkaio.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
@@ -50,7 +50,7 @@ async def handle(
     )
 
 
-def _code(node: Node, topic: str, index: int, path: str) -> ErrorCode:
+def _code(node: BrokerNode, topic: str, index: int, path: str) -> ErrorCode:
     if path != node.log_dir:
         return ErrorCode.LOG_DIR_NOT_FOUND
     partition = node.cluster.partition(topic, index)

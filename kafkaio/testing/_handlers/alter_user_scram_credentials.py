@@ -19,7 +19,7 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._security.credentials import (
     MECHANISM_NUMBERS,
     Credentials,
-    ScramCredential,
+    StoredScramCredential,
 )
 
 _Change: TypeAlias = ScramCredentialDeletion | ScramCredentialUpsertion
@@ -77,7 +77,7 @@ def _change(
             raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
         if not change.salted_password:
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-        credential = ScramCredential.of_salted(
+        credential = StoredScramCredential.of_salted(
             mechanism, change.salt, change.iterations, change.salted_password
         )
         credentials.put(change.name, mechanism, credential)

@@ -14,7 +14,7 @@ from kafkaio.testing._handlers._acls import acls_for, enum_of
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import (
     Acl,
-    Acls,
+    AclStore,
     InvalidAcl,
     Operation,
     PatternType,
@@ -65,7 +65,7 @@ def _is_for_filters(acl: Acl) -> bool:
 
 
 def _add(
-    context: RequestContext[CreateAclsRequest], acls: Acls, acl: Acl
+    context: RequestContext[CreateAclsRequest], acls: AclStore, acl: Acl
 ) -> AclCreationResult:
     try:
         context.connection.check(acl.name)

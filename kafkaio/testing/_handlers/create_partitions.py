@@ -10,7 +10,7 @@ from kafkaio.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers.create_topics import check_replicas
@@ -53,7 +53,7 @@ def _one(
 
 
 def _assignment(
-    node: Node, asked: CreatePartitionsTopic, topic: Topic
+    node: BrokerNode, asked: CreatePartitionsTopic, topic: Topic
 ) -> list[list[int]] | int:
     more = asked.count - len(topic.partitions)
     if more <= 0:

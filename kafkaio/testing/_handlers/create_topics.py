@@ -14,8 +14,8 @@ from kafkaio.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafkaio.testing._broker.cluster import AT_ONCE
-from kafkaio.testing._broker.configs import Source
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.configs import ConfigSource
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings
 from kafkaio.testing._handlers._handler import RequestContext, handler
@@ -119,7 +119,7 @@ def _one(
     return result
 
 
-def _assignment(node: Node, asked: CreatableTopic) -> list[list[int]]:
+def _assignment(node: BrokerNode, asked: CreatableTopic) -> list[list[int]]:
     """The replicas that the client chose, by partition; empty if it chose none."""
     if not asked.assignments:
         return []
@@ -140,7 +140,7 @@ def _assignment(node: Node, asked: CreatableTopic) -> list[list[int]]:
     return [list(chosen[index]) for index in sorted(chosen)]
 
 
-def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
+def check_replicas(node: BrokerNode, replicas: list[int], factor: int) -> None:
     """Check the replicas that a client chose for a partition.
 
     Raises:
@@ -157,13 +157,15 @@ def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
         )
 
 
-def _configs(node: Node, values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+def _configs(
+    node: BrokerNode, values: Mapping[str, str]
+) -> list[CreatableTopicConfigs]:
     configs = node.cluster.configs
     settings = TopicSettings(values, configs.topic_defaults)
     found = []
     for name in TOPIC_DEFAULTS:
         synonyms = configs.topic_synonyms(name, values, node.node_id)
-        source = synonyms[0].source if synonyms else Source.DEFAULT
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
         value = settings.get(name)
         found.append(
             CreatableTopicConfigs(name=name, value=value, config_source=source)

@@ -8,7 +8,7 @@ from kafkaio.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
@@ -30,7 +30,9 @@ async def handle(context: RequestContext[DeleteGroupsRequest]) -> DeleteGroupsRe
     )
 
 
-def _delete(coordinator: GroupCoordinator, node_id: int, group_id: str) -> ErrorCode:
+def _delete(
+    coordinator: EmbeddedGroupCoordinator, node_id: int, group_id: str
+) -> ErrorCode:
     error = coordinator.refuse(node_id, group_id)
     if error:
         return error

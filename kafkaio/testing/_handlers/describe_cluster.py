@@ -10,7 +10,7 @@ from kafkaio.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler, with_message
 
@@ -48,7 +48,7 @@ async def handle(
 
 
 def _broker(
-    context: RequestContext[DescribeClusterRequest], peer: Node
+    context: RequestContext[DescribeClusterRequest], peer: BrokerNode
 ) -> DescribeClusterBroker:
     host, port = peer.address(context.connection)
     return DescribeClusterBroker(

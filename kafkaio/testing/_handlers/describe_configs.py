@@ -19,13 +19,13 @@ from kafkaio.testing._broker.configs import (
     CLIENT_METRICS,
     GROUP,
     TOPIC,
-    Configs,
-    Source,
+    BrokerConfigs,
+    ConfigSource,
     Synonym,
     base_name,
     facts,
 )
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, Setting
 from kafkaio.testing._broker.telemetry import SUBSCRIPTION_CONFIGS
@@ -106,7 +106,7 @@ def _one(
     return result
 
 
-def _of_topic(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _of_topic(node: BrokerNode, name: str) -> Iterable[DescribeConfigsResourceResult]:
     topic, configs = node.cluster.require_topic(name), node.cluster.configs
     for config, setting in TOPIC_DEFAULTS.items():
         synonyms = configs.topic_synonyms(config, topic.settings.values, node.node_id)
@@ -114,24 +114,26 @@ def _of_topic(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
         yield _config(config, setting, synonyms, value)
 
 
-def _of_group(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _of_group(node: BrokerNode, name: str) -> Iterable[DescribeConfigsResourceResult]:
     for config, setting in facts().groups.items():
         synonyms = node.cluster.configs.group_synonyms(config, name, node.node_id)
         yield _config(config, setting, synonyms, synonyms[0].value)
 
 
-def _of_subscription(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _of_subscription(
+    node: BrokerNode, name: str
+) -> Iterable[DescribeConfigsResourceResult]:
     values = node.cluster.configs.of(CLIENT_METRICS, name)
     for config, setting in SUBSCRIPTION_CONFIGS.items():
         default = setting.default or ""
-        synonyms = [Synonym(config, default, Source.DEFAULT)]
+        synonyms = [Synonym(config, default, ConfigSource.DEFAULT)]
         if config in values:
-            own = Synonym(config, values[config], Source.CLIENT_METRICS)
+            own = Synonym(config, values[config], ConfigSource.CLIENT_METRICS)
             synonyms.insert(0, own)
         yield _config(config, setting, synonyms, synonyms[0].value)
 
 
-def _of_brokers(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _of_brokers(node: BrokerNode, name: str) -> Iterable[DescribeConfigsResourceResult]:
     """The configs of a broker; without a name, the dynamic configs of the cluster."""
     configs, known_configs = node.cluster.configs, facts()
     own = node.own_configs()
@@ -139,14 +141,14 @@ def _of_brokers(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult
     for config in always | _set_for(configs, node, own):
         synonyms = configs.broker_synonyms(config, node.node_id, own)
         if not name:
-            synonyms = [one for one in synonyms if one.source == Source.CLUSTER]
+            synonyms = [one for one in synonyms if one.source == ConfigSource.CLUSTER]
             if not synonyms:
                 continue
         value = synonyms[0].value if synonyms else None
         yield _broker_config(config, synonyms, value)
 
 
-def _set_for(configs: Configs, node: Node, own: Iterable[str]) -> set[str]:
+def _set_for(configs: BrokerConfigs, node: BrokerNode, own: Iterable[str]) -> set[str]:
     """The names of all configs that are set, whether or not Kafka knows them."""
     levels = (
         configs.of(BROKER, str(node.node_id)),
@@ -174,7 +176,7 @@ def _config(
     return DescribeConfigsResourceResult(
         name=name,
         value=None if is_secret else value,
-        config_source=synonyms[0].source if synonyms else Source.DEFAULT,
+        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         is_sensitive=is_secret,
         synonyms=[
             DescribeConfigsSynonym(

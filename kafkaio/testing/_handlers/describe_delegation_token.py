@@ -13,7 +13,7 @@ from kafkaio.protocol.messages.describe_delegation_token import (
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._tokens import check_tokens, principal_of
 from kafkaio.testing._security.acls import Operation, ResourceType
-from kafkaio.testing._security.tokens import DelegationToken
+from kafkaio.testing._security.tokens import StoredToken
 
 _FIRST_WITH_REQUESTER: Final = 3
 
@@ -44,7 +44,7 @@ async def handle(
     )
 
 
-def _described(token: DelegationToken, version: int) -> DescribedDelegationToken:
+def _described(token: StoredToken, version: int) -> DescribedDelegationToken:
     found = DescribedDelegationToken(
         principal_type=token.owner[0],
         principal_name=token.owner[1],

@@ -9,7 +9,7 @@ from kafkaio.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import State
+from kafkaio.testing._groups.classic_member import ClassicGroupState
 from kafkaio.testing._groups.coordinator import coordinator_of
 from kafkaio.testing._groups.describe import describe_classic_group
 from kafkaio.testing._handlers._handler import RequestContext, handler
@@ -34,7 +34,9 @@ async def handle(
         elif isinstance(group, ClassicGroup):
             found = describe_classic_group(group)
         else:
-            found = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+            found = DescribedGroup(
+                group_id=group_id, group_state=ClassicGroupState.DEAD.value
+            )
             if context.version >= 6:
                 found.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 found.error_message = f"Group {group_id} not found."

@@ -13,7 +13,7 @@ from kafkaio.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
@@ -46,7 +46,9 @@ async def handle(
     return DescribeLogDirsResponse(results=[result])
 
 
-def _topic(node: Node, topic: Topic, wanted: set[int] | None) -> DescribeLogDirsTopic:
+def _topic(
+    node: BrokerNode, topic: Topic, wanted: set[int] | None
+) -> DescribeLogDirsTopic:
     return DescribeLogDirsTopic(
         name=topic.name,
         partitions=[

@@ -18,8 +18,8 @@ from kafkaio.protocol.messages.describe_quorum import (
     Node as Voter,
     ReplicaState,
 )
-from kafkaio.testing._broker.cluster import Cluster
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.cluster import EmbeddedCluster
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._handlers._handler import (
     RequestContext,
     handler,
@@ -71,7 +71,7 @@ async def handle(
 
 
 def _partition(
-    cluster: Cluster, topic: str, index: int, version: int
+    cluster: EmbeddedCluster, topic: str, index: int, version: int
 ) -> DescribeQuorumResponsePartitionData:
     if (topic, index) != _METADATA:
         return DescribeQuorumResponsePartitionData(
@@ -99,7 +99,7 @@ def _partition(
     )
 
 
-def _voter(context: RequestContext[DescribeQuorumRequest], peer: Node) -> Voter:
+def _voter(context: RequestContext[DescribeQuorumRequest], peer: BrokerNode) -> Voter:
     host, port = peer.address(context.connection)
     return Voter(
         node_id=peer.node_id,

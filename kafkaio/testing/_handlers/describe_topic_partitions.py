@@ -12,8 +12,8 @@ from kafkaio.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._rights import Rights
@@ -102,7 +102,7 @@ def _page(
 
 
 def _topic(
-    node: Node, name: str, first: int, limit: int
+    node: BrokerNode, name: str, first: int, limit: int
 ) -> tuple[
     DescribeTopicPartitionsResponseTopic, DescribeTopicPartitionsResponseCursor | None
 ]:
@@ -129,7 +129,7 @@ def _topic(
 
 
 def _partition(
-    node: Node, partition: Partition
+    node: BrokerNode, partition: EmbeddedPartition
 ) -> DescribeTopicPartitionsResponsePartition:
     leader, epoch = partition.known_leader
     live = node.cluster.live

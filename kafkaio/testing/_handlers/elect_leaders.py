@@ -13,8 +13,8 @@ from kafkaio.protocol.messages.elect_leaders import (
     ReplicaElectionResult,
 )
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -57,7 +57,7 @@ async def handle(context: RequestContext[ElectLeadersRequest]) -> ElectLeadersRe
     )
 
 
-def _all(node: Node, kind: int) -> ElectLeadersResponse:
+def _all(node: BrokerNode, kind: int) -> ElectLeadersResponse:
     """Elect leaders of all partitions; those that need none are not answered for."""
     if kind not in {_PREFERRED, _UNCLEAN}:
         raise Refusal(ErrorCode.INVALID_REQUEST)
@@ -71,14 +71,14 @@ def _all(node: Node, kind: int) -> ElectLeadersResponse:
     )
 
 
-def _needed(node: Node, kind: int, topic: Topic) -> Iterable[PartitionResult]:
+def _needed(node: BrokerNode, kind: int, topic: Topic) -> Iterable[PartitionResult]:
     for partition in topic.partitions:
         code = _elect(node, kind, partition)
         if code != ErrorCode.ELECTION_NOT_NEEDED:
             yield _result(partition.index, code)
 
 
-def _one(node: Node, kind: int, name: str, number: int) -> PartitionResult:
+def _one(node: BrokerNode, kind: int, name: str, number: int) -> PartitionResult:
     if kind not in {_PREFERRED, _UNCLEAN}:
         text = f"Unknown election type {kind}"
         return _result(number, ErrorCode.INVALID_REQUEST, text)
@@ -92,7 +92,7 @@ def _one(node: Node, kind: int, name: str, number: int) -> PartitionResult:
     return _result(number, _elect(node, kind, topic.partitions[number]))
 
 
-def _elect(node: Node, kind: int, partition: Partition) -> ErrorCode:
+def _elect(node: BrokerNode, kind: int, partition: EmbeddedPartition) -> ErrorCode:
     cluster = node.cluster
     if kind == _UNCLEAN:
         if partition.leader != NO_LEADER:

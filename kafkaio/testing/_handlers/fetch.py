@@ -25,11 +25,11 @@ from kafkaio.protocol.messages.fetch import (
     PartitionData,
 )
 from kafkaio.testing._broker.batches import batches_of
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.sessions import (
-    FetchSession,
     PartitionKey,
+    ServedFetchSession,
     SessionPartition,
 )
 from kafkaio.testing._handlers._handler import RequestContext, handler
@@ -91,7 +91,7 @@ class _Found:
     key: PartitionKey
     asked: SessionPartition
     data: PartitionData
-    partition: Partition | None
+    partition: EmbeddedPartition | None
 
     @property
     def size(self) -> int:
@@ -122,7 +122,7 @@ class _Fetch:
     """One request while it is served."""
 
     def __init__(
-        self, context: RequestContext[FetchRequest], session: FetchSession
+        self, context: RequestContext[FetchRequest], session: ServedFetchSession
     ) -> None:
         self.node = context.node
         self.version = context.version
@@ -178,7 +178,7 @@ class _Fetch:
     def _read(
         self, key: PartitionKey, asked: SessionPartition, left: int, *, min_one: bool
     ) -> _Found:
-        partition: Partition | None = None
+        partition: EmbeddedPartition | None = None
         data = PartitionData(partition_index=key[1], records=b"")
         try:
             partition = self._find(key)
@@ -209,7 +209,7 @@ class _Fetch:
 
     def _take(
         self,
-        partition: Partition,
+        partition: EmbeddedPartition,
         offset: int,
         end: int,
         data: PartitionData,
@@ -229,7 +229,7 @@ class _Fetch:
             for one in log.aborted_between(offset, last.next_offset)
         ]
 
-    def _find(self, key: PartitionKey) -> Partition:
+    def _find(self, key: PartitionKey) -> EmbeddedPartition:
         topic_key, index = key
         cluster = self.node.cluster
         if isinstance(topic_key, UUID):
@@ -246,20 +246,22 @@ class _Fetch:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic.partitions[index]
 
-    def _check(self, partition: Partition, asked: SessionPartition) -> None:
+    def _check(self, partition: EmbeddedPartition, asked: SessionPartition) -> None:
         partition.check_epoch(asked.leader_epoch, self.node.node_id)
         if not self._may_follow(partition):
             partition.check_leader(self.node.node_id)
 
-    def _check_range(self, partition: Partition, asked: SessionPartition) -> None:
+    def _check_range(
+        self, partition: EmbeddedPartition, asked: SessionPartition
+    ) -> None:
         if not partition.start_offset <= asked.offset <= partition.high_watermark:
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
 
-    def _may_follow(self, partition: Partition) -> bool:
+    def _may_follow(self, partition: EmbeddedPartition) -> bool:
         """Whether clients may read from followers: since the version with racks."""
         return self.version >= _FIRST_WITH_RACK and partition.is_leader_known
 
-    def _nearest(self, partition: Partition) -> int:
+    def _nearest(self, partition: EmbeddedPartition) -> int:
         """The in-sync replica in the client's rack; -1 if the leader is in it."""
         rack = self.request.rack_id
         nodes = self.node.broker.nodes
@@ -278,7 +280,7 @@ class _Fetch:
         return next(near, -1)
 
     def _diverges(
-        self, partition: Partition, asked: SessionPartition, data: PartitionData
+        self, partition: EmbeddedPartition, asked: SessionPartition, data: PartitionData
     ) -> bool:
         """Whether the log was truncated below what the client has read (KIP-595)."""
         if self.version < _FIRST_WITH_DIVERGENCE or asked.last_fetched_epoch < 0:
@@ -291,7 +293,9 @@ class _Fetch:
             return True
         return False
 
-    def _hint(self, data: PartitionData, partition: Partition, code: ErrorCode) -> None:
+    def _hint(
+        self, data: PartitionData, partition: EmbeddedPartition, code: ErrorCode
+    ) -> None:
         """Add the current leader to an error (KIP-951)."""
         if (
             code in _HINTED

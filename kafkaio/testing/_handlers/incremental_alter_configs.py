@@ -15,7 +15,7 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from kafkaio.testing._broker.configs import BROKER
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import Setting
 from kafkaio.testing._handlers._configs import (
@@ -91,7 +91,7 @@ def _result(
     return result
 
 
-def _check_before(node: Node, asked: AlterConfigsResource) -> None:
+def _check_before(node: BrokerNode, asked: AlterConfigsResource) -> None:
     """Check what the broker checks before the controller: the configs of brokers."""
     if asked.resource_type != BROKER:
         return
@@ -104,11 +104,13 @@ def _check_before(node: Node, asked: AlterConfigsResource) -> None:
     check_broker(node, asked.resource_name, _changed(node, asked))
 
 
-def _alter(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> None:
+def _alter(
+    node: BrokerNode, asked: AlterConfigsResource, *, validate_only: bool
+) -> None:
     change(node, asked, _changed(node, asked), validate_only=validate_only)
 
 
-def _changed(node: Node, asked: AlterConfigsResource) -> Mapping[str, str]:
+def _changed(node: BrokerNode, asked: AlterConfigsResource) -> Mapping[str, str]:
     """All configs that a resource has after the change."""
     settings = known(asked.resource_type)
     values: dict[str, str] = {}

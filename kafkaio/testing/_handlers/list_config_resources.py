@@ -14,7 +14,7 @@ from kafkaio.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from kafkaio.testing._broker.configs import BROKER, CLIENT_METRICS, GROUP
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -55,5 +55,5 @@ async def handle(
     )
 
 
-def _saved(node: Node, wanted: int) -> list[str]:
+def _saved(node: BrokerNode, wanted: int) -> list[str]:
     return [name for kind, name, _ in node.cluster.configs.saved() if kind == wanted]

@@ -12,7 +12,7 @@ from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.partition import EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -86,7 +86,7 @@ def _one(
 
 
 def _look_up(
-    partition: Partition,
+    partition: EmbeddedPartition,
     timestamp: int,
     end: int,
     result: ListOffsetsPartitionResponse,

@@ -12,8 +12,8 @@ from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.regex import InvalidPatternError, compile_re2
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
-from kafkaio.testing._transactions import transaction
 from kafkaio.testing._transactions.coordinator import coordinator_of
+from kafkaio.testing._transactions.transaction import TransactionStatus
 
 
 @handler(ListTransactionsRequest)
@@ -23,7 +23,7 @@ async def handle(
     """List the transactions that this node coordinates; an empty filter has all."""
     request = context.request
     rights = context.rights
-    known = {one.label for one in transaction.TransactionState}
+    known = {one.label for one in TransactionStatus}
     found = coordinator_of(context.cluster).led_by(context.node.node_id)
     try:
         pattern = compile_re2(request.transactional_id_pattern or ".*")

@@ -15,8 +15,8 @@ from kafkaio.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._rights import Rights
@@ -97,7 +97,7 @@ def _refused(
     )
 
 
-def describe(node: Node, topic: Topic) -> MetadataResponseTopic:
+def describe(node: BrokerNode, topic: Topic) -> MetadataResponseTopic:
     """Describe one topic as this node knows it."""
     return MetadataResponseTopic(
         name=topic.name,
@@ -107,7 +107,9 @@ def describe(node: Node, topic: Topic) -> MetadataResponseTopic:
     )
 
 
-def _partition(node: Node, partition: Partition) -> MetadataResponsePartition:
+def _partition(
+    node: BrokerNode, partition: EmbeddedPartition
+) -> MetadataResponsePartition:
     live = node.cluster.live
     leader, epoch = partition.known_leader
     return MetadataResponsePartition(
@@ -171,7 +173,7 @@ def _denied(
     return MetadataResponseTopic(error_code=code, name=name, topic_id=_NO_ID)
 
 
-def _check(node: Node, name: str) -> ErrorCode:
+def _check(node: BrokerNode, name: str) -> ErrorCode:
     try:
         node.cluster.check_name(name)
     except Refusal as refusal:
@@ -179,7 +181,7 @@ def _check(node: Node, name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _create(node: Node, name: str) -> ErrorCode:
+def _create(node: BrokerNode, name: str) -> ErrorCode:
     """Create a topic; return the error that, as in Kafka, this answer still has."""
     cluster = node.cluster
     not_yet = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

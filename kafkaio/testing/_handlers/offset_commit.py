@@ -12,7 +12,7 @@ from kafkaio.protocol.messages.offset_commit import (
 )
 from kafkaio.testing._groups.assignors import Slot
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._groups.offsets import Committed, Place
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -67,7 +67,7 @@ async def handle(context: RequestContext[OffsetCommitRequest]) -> OffsetCommitRe
 
 
 def _add(
-    coordinator: GroupCoordinator,
+    coordinator: EmbeddedGroupCoordinator,
     request: OffsetCommitRequest,
     position: tuple[str, OffsetCommitRequestPartition],
     positions: dict[Place, Committed],
@@ -90,7 +90,7 @@ def _add(
 
 
 def _check(
-    coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
+    coordinator: EmbeddedGroupCoordinator, request: OffsetCommitRequest, version: int
 ) -> ErrorCode:
     """Check that the request is from a member, or for a group without members."""
     group = coordinator.find(request.group_id)
@@ -115,7 +115,7 @@ def _check(
 
 
 def _slots(
-    coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
+    coordinator: EmbeddedGroupCoordinator, request: OffsetCommitRequest, version: int
 ) -> frozenset[Slot]:
     found: set[Slot] = set()
     for topic in request.topics:

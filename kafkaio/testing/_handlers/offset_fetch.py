@@ -17,7 +17,7 @@ from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._groups.kip848 import Kip848Group
 from kafkaio.testing._groups.offsets import Committed, Offsets
 from kafkaio.testing._handlers._handler import RequestContext, handler
@@ -107,7 +107,7 @@ def _as_single(
 
 
 def _group(
-    coordinator: GroupCoordinator,
+    coordinator: EmbeddedGroupCoordinator,
     asked: OffsetFetchRequestGroup,
     error: ErrorCode,
     version: int,
@@ -200,7 +200,9 @@ def _topic(
     return answer
 
 
-def _check(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> ErrorCode:
+def _check(
+    coordinator: EmbeddedGroupCoordinator, asked: OffsetFetchRequestGroup
+) -> ErrorCode:
     """Compare a member's epoch with the group's, if the request names a member."""
     if asked.member_id is None and asked.member_epoch < 0:
         return ErrorCode.NONE

@@ -24,7 +24,7 @@ from kafkaio.protocol.messages.produce import (
 )
 from kafkaio.testing._broker.batches import batch_of, only_batch
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.producers import ProducerBatch
 from kafkaio.testing._broker.refusal import Malformed, Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
@@ -87,7 +87,7 @@ class _Produce:
         self.refused = await admit(self.node.cluster, speaker, batches)
 
     def _transactional(
-        self, partition: Partition, part: PartitionProduceData
+        self, partition: EmbeddedPartition, part: PartitionProduceData
     ) -> ProducerBatch | None:
         """The batch for a partition, if it is transactional and for this leader."""
         try:
@@ -109,7 +109,7 @@ class _Produce:
 
     def _find(
         self, data: TopicProduceData, part: PartitionProduceData
-    ) -> Partition | None:
+    ) -> EmbeddedPartition | None:
         topic = self._topic(data)
         if topic is None or not 0 <= part.index < len(topic.partitions):
             return None
@@ -147,7 +147,7 @@ class _Produce:
     def partition(
         self,
         part: PartitionProduceData,
-        partition: Partition | None,
+        partition: EmbeddedPartition | None,
         absent: ErrorCode,
     ) -> PartitionProduceResponse:
         result = PartitionProduceResponse(index=part.index, base_offset=-1)
@@ -175,7 +175,7 @@ class _Produce:
         self,
         result: PartitionProduceResponse,
         refusal: Refusal,
-        partition: Partition | None,
+        partition: EmbeddedPartition | None,
     ) -> None:
         result.error_code = refusal.code
         # As Kafka, which has a message only if it names the records at fault.
@@ -192,7 +192,9 @@ class _Produce:
         if partition is not None and refusal.code in _HINTED:
             self._hint(result, partition)
 
-    def _hint(self, result: PartitionProduceResponse, partition: Partition) -> None:
+    def _hint(
+        self, result: PartitionProduceResponse, partition: EmbeddedPartition
+    ) -> None:
         """Add the current leader to an error (KIP-951)."""
         is_known = partition.is_leader_known and partition.leader != NO_LEADER
         if self.version < _FIRST_WITH_HINTS or not is_known:

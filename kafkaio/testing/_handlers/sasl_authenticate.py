@@ -14,7 +14,7 @@ from kafkaio.protocol.messages.sasl_authenticate import (
 )
 from kafkaio.testing._broker.faults import Action, Fault
 from kafkaio.testing._handlers._handler import RequestContext, handler
-from kafkaio.testing._security.session import Closed, Step
+from kafkaio.testing._security.session import Closed, SaslStep
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 _SERVER_FIRST: Final = re.compile(rb"r=(?P<nonce>[^,]+),s=(?P<salt>[^,]+),i=\d+")
@@ -29,7 +29,7 @@ async def handle(
     if endless is not None:
         return SaslAuthenticateResponse(auth_bytes=endless.data)
     if context.connection.sasl is None:
-        step = Step(ErrorCode.ILLEGAL_SASL_STATE, _TOO_LATE)
+        step = SaslStep(ErrorCode.ILLEGAL_SASL_STATE, _TOO_LATE)
     else:
         try:
             step = context.connection.sasl.authenticate(

@@ -17,11 +17,11 @@ from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.producers import ProducerBatch
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._groups.offsets import Committed, Place
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -82,7 +82,9 @@ async def handle(
 
 
 def _position(
-    coordinator: GroupCoordinator, topic: str, one: TxnOffsetCommitRequestPartition
+    coordinator: EmbeddedGroupCoordinator,
+    topic: str,
+    one: TxnOffsetCommitRequestPartition,
 ) -> Committed:
     return Committed(
         one.committed_offset,
@@ -96,7 +98,7 @@ def _position(
 
 def _commit(
     context: RequestContext[TxnOffsetCommitRequest],
-    coordinator: GroupCoordinator,
+    coordinator: EmbeddedGroupCoordinator,
     positions: dict[Place, Committed],
 ) -> ErrorCode:
     request, node = context.request, context.node
@@ -115,7 +117,9 @@ def _commit(
     return ErrorCode.NONE
 
 
-def _verify(node: Node, version: int, request: TxnOffsetCommitRequest) -> ErrorCode:
+def _verify(
+    node: BrokerNode, version: int, request: TxnOffsetCommitRequest
+) -> ErrorCode:
     """Verify or add the partition of the group's offsets, as its leader."""
     cluster = node.cluster
     bumps = version >= _FIRST_WITH_BUMP
@@ -138,8 +142,8 @@ def _verify(node: Node, version: int, request: TxnOffsetCommitRequest) -> ErrorC
 
 
 def _check(
-    node: Node,
-    coordinator: GroupCoordinator,
+    node: BrokerNode,
+    coordinator: EmbeddedGroupCoordinator,
     request: TxnOffsetCommitRequest,
     positions: dict[Place, Committed],
 ) -> ErrorCode:

@@ -12,7 +12,7 @@ from kafkaio.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from kafkaio.testing._broker.cluster import FEATURES, Cluster
+from kafkaio.testing._broker.cluster import FEATURES, EmbeddedCluster
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import (
     RequestContext,
@@ -56,7 +56,7 @@ def _results(updates: Sequence[FeatureUpdateKey]) -> list[UpdatableFeatureResult
     ]
 
 
-def _check(cluster: Cluster, update: FeatureUpdateKey) -> None:
+def _check(cluster: EmbeddedCluster, update: FeatureUpdateKey) -> None:
     """Check one update.
 
     Raises:

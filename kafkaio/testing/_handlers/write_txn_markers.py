@@ -14,7 +14,7 @@ from kafkaio.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.producers import TransactionMarker
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -65,7 +65,7 @@ def _write(
         partition.check_leader(context.node.node_id)
         cluster.write_marker(
             partition,
-            Marker(
+            TransactionMarker(
                 asked.producer_id,
                 asked.producer_epoch,
                 asked.transaction_result,

@@ -23,7 +23,7 @@ from kafkaio.testing._log.formats import (
     ProducerEntry as ProducerEntry,
 )
 from kafkaio.testing._log.header import (
-    BatchHeader as BatchHeader,
+    LogBatchHeader as LogBatchHeader,
     read_header as read_header,
 )
 from kafkaio.testing._log.log import (
@@ -35,6 +35,6 @@ from kafkaio.testing._log.log import (
 from kafkaio.testing._log.storage import (
     DiskStorage as DiskStorage,
     MemoryStorage as MemoryStorage,
-    Storage as Storage,
-    StoredFile as StoredFile,
+    StoragePort as StoragePort,
+    StoredFilePort as StoredFilePort,
 )

@@ -16,14 +16,14 @@ from kafkaio.testing._log.errors import (
     InvalidBatchError,
     InvalidTimestampError,
 )
-from kafkaio.testing._log.header import BatchHeader, check_batch, read_header
+from kafkaio.testing._log.header import LogBatchHeader, check_batch, read_header
 
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _LEADER_EPOCH_OFFSET = 12
 
 
-def split(data: BytesLike) -> Iterator[tuple[BatchHeader, memoryview]]:
+def split(data: BytesLike) -> Iterator[tuple[LogBatchHeader, memoryview]]:
     """Yield the batches in ``data``, each verified.
 
     Raises:
@@ -41,13 +41,13 @@ def split(data: BytesLike) -> Iterator[tuple[BatchHeader, memoryview]]:
 
 def admit(
     data: BytesLike, config: LogConfig, leader_epoch: int, now_ms: int
-) -> list[tuple[BatchHeader, bytearray]]:
+) -> list[tuple[LogBatchHeader, bytearray]]:
     """Check all batches in ``data``; set the leader epoch and the log append time.
 
     Raises:
         LogError: the first reason to refuse them; none of them must be appended.
     """
-    admitted: list[tuple[BatchHeader, bytearray]] = []
+    admitted: list[tuple[LogBatchHeader, bytearray]] = []
     for header, raw in split(data):
         _check(header, raw, config, now_ms)
         own = raw
@@ -62,15 +62,15 @@ def admit(
 
 
 def place(
-    header: BatchHeader, stamped: bytearray, base_offset: int
-) -> tuple[BatchHeader, bytearray]:
+    header: LogBatchHeader, stamped: bytearray, base_offset: int
+) -> tuple[LogBatchHeader, bytearray]:
     """Set the base offset of an admitted batch."""
     _BASE_OFFSET.pack_into(stamped, 0, base_offset)
     return header._replace(base_offset=base_offset), stamped
 
 
 def _check(
-    header: BatchHeader, raw: memoryview, config: LogConfig, now_ms: int
+    header: LogBatchHeader, raw: memoryview, config: LogConfig, now_ms: int
 ) -> None:
     if header.size > config.max_message_bytes:
         raise BatchTooLargeError(

@@ -25,7 +25,7 @@ from kafkaio._records._layout import (
 from kafkaio._records.compression import Compression, Compressor
 from kafkaio.testing._log.config import LogConfig
 from kafkaio.testing._log.epochs import LeaderEpochs
-from kafkaio.testing._log.header import BatchHeader
+from kafkaio.testing._log.header import LogBatchHeader
 from kafkaio.testing._log.recovery import CLEANED_SUFFIX
 from kafkaio.testing._log.segment import (
     MAX_RELATIVE,
@@ -34,7 +34,7 @@ from kafkaio.testing._log.segment import (
     decode,
     name_of,
 )
-from kafkaio.testing._log.storage import MemoryStorage, Storage
+from kafkaio.testing._log.storage import MemoryStorage, StoragePort
 from kafkaio.types import Record
 
 #: Later than any time: there is no tombstone to remove.
@@ -128,10 +128,10 @@ class Cleaner:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: StoragePort,
         config: LogConfig,
         now_ms: int,
-        is_aborted: Callable[[BatchHeader], bool] = lambda header: False,
+        is_aborted: Callable[[LogBatchHeader], bool] = lambda header: False,
     ) -> None:
         self._storage = storage
         self._config = config

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafkaio.testing._log.storage import Storage, read_whole, write_whole
+from kafkaio.testing._log.storage import StoragePort, read_whole, write_whole
 
 #: Kafka's name for the file.
 EPOCH_FILE = "leader-epoch-checkpoint"
@@ -57,7 +57,7 @@ class LeaderEpochs:
 
     __slots__ = ("_entries", "_storage")
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: StoragePort) -> None:
         self._storage = storage
         self._entries: list[EpochEntry] = []
 

@@ -22,7 +22,7 @@ _HEADER = struct.Struct(BATCH_HEADER)
 _MIN_LENGTH = BATCH_HEADER_SIZE - LENGTH_END
 
 
-class BatchHeader(NamedTuple):
+class LogBatchHeader(NamedTuple):
     """The header of a batch of message format 2, field by field.
 
     Attributes:
@@ -86,7 +86,7 @@ class BatchHeader(NamedTuple):
         return self.attributes & LOG_APPEND_TIME != 0
 
 
-def read_header(data: BytesLike, position: int = 0) -> BatchHeader:
+def read_header(data: BytesLike, position: int = 0) -> LogBatchHeader:
     """Read the header at ``position`` and check its fields.
 
     Raises:
@@ -94,7 +94,7 @@ def read_header(data: BytesLike, position: int = 0) -> BatchHeader:
     """
     if len(data) - position < BATCH_HEADER_SIZE:
         raise CorruptBatchError("a batch ends within its header")
-    header = BatchHeader._make(_HEADER.unpack_from(data, position))
+    header = LogBatchHeader._make(_HEADER.unpack_from(data, position))
     if header.length < _MIN_LENGTH:
         raise CorruptBatchError(f"a batch has length {header.length}")
     if header.magic != 2:
@@ -111,7 +111,7 @@ def read_header(data: BytesLike, position: int = 0) -> BatchHeader:
     return header
 
 
-def check_batch(header: BatchHeader, raw: BytesLike) -> None:
+def check_batch(header: LogBatchHeader, raw: BytesLike) -> None:
     """Check a batch's length and checksum.
 
     Raises:

@@ -25,7 +25,7 @@ from kafkaio.testing._log.errors import (
 from kafkaio.testing._log.formats import AbortedTransaction, ProducerEntry
 from kafkaio.testing._log.recovery import Recovery, recover, write_start
 from kafkaio.testing._log.segment import MAX_RELATIVE, Segment
-from kafkaio.testing._log.storage import Storage
+from kafkaio.testing._log.storage import StoragePort
 from kafkaio.testing._log.transactions import AbortedTransactions, Snapshots
 
 _UNKNOWN = -1
@@ -105,7 +105,9 @@ class Log:
         "recovery",
     )
 
-    def __init__(self, storage: Storage, config: LogConfig, found: Recovery) -> None:
+    def __init__(
+        self, storage: StoragePort, config: LogConfig, found: Recovery
+    ) -> None:
         self.config: LogConfig = config
         self.recovery: Recovery = found
         self._storage = storage
@@ -122,7 +124,7 @@ class Log:
         self._snapshots = Snapshots(storage)
 
     @classmethod
-    def open(cls, storage: Storage, config: LogConfig, now_ms: int) -> Self:
+    def open(cls, storage: StoragePort, config: LogConfig, now_ms: int) -> Self:
         """Open the log in ``storage``, or create one.
 
         Each batch is verified. The first bad one and everything after it is removed, so

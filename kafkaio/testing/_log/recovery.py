@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kafkaio.testing._log.epochs import LeaderEpochs
 from kafkaio.testing._log.segment import Segment
-from kafkaio.testing._log.storage import Storage, read_whole, write_whole
+from kafkaio.testing._log.storage import StoragePort, read_whole, write_whole
 
 #: Suffix of the file that compaction writes before it replaces a segment.
 CLEANED_SUFFIX = ".cleaned"
@@ -41,19 +41,19 @@ class Recovery:
     removed_segments: int
 
 
-def read_start(storage: Storage) -> int:
+def read_start(storage: StoragePort) -> int:
     """Read the saved start offset, 0 if there is none or it cannot be parsed."""
     lines = read_whole(storage, _START_FILE).split(b"\n")
     is_sound = len(lines) > 1 and lines[0] == b"0" and lines[1].isdigit()
     return int(lines[1]) if is_sound else 0
 
 
-def write_start(storage: Storage, offset: int) -> None:
+def write_start(storage: StoragePort, offset: int) -> None:
     """Save the start offset: a line with the version, a line with the offset."""
     write_whole(storage, _START_FILE, b"0\n%d\n" % offset)
 
 
-def recover(storage: Storage, index_interval: int, now_ms: int) -> Recovery:
+def recover(storage: StoragePort, index_interval: int, now_ms: int) -> Recovery:
     """Recover the log in ``storage``; afterwards every batch is intact."""
     bases = _remove_leftovers(storage)
     epochs = LeaderEpochs(storage)
@@ -74,7 +74,7 @@ def recover(storage: Storage, index_interval: int, now_ms: int) -> Recovery:
     return _completed(storage, index_interval, now_ms, (kept, epochs, problem, removed))
 
 
-def _remove_leftovers(storage: Storage) -> list[int]:
+def _remove_leftovers(storage: StoragePort) -> list[int]:
     # Returns the base offsets of the segments, sorted.
     names = storage.names()
     bases = sorted(int(m[1]) for m in map(_SEGMENT.fullmatch, names) if m)
@@ -87,7 +87,7 @@ def _remove_leftovers(storage: Storage) -> list[int]:
 
 
 def _completed(
-    storage: Storage,
+    storage: StoragePort,
     index_interval: int,
     now_ms: int,
     found: tuple[list[Segment], LeaderEpochs, str | None, int],

@@ -15,12 +15,12 @@ from kafkaio.testing._log.epochs import LeaderEpochs
 from kafkaio.testing._log.errors import CorruptBatchError
 from kafkaio.testing._log.header import (
     BATCH_HEADER_SIZE,
-    BatchHeader,
+    LogBatchHeader,
     check_batch,
     read_header,
 )
 from kafkaio.testing._log.index import OffsetIndex, TimeIndex
-from kafkaio.testing._log.storage import Storage, StoredFile
+from kafkaio.testing._log.storage import StoragePort, StoredFilePort
 from kafkaio.types import Record
 
 #: The greatest offset relative to the segment's base: indexes have 32 bits for it.
@@ -33,7 +33,7 @@ class StoredBatch(NamedTuple):
     """A batch and its position in the file; ``raw`` is the whole batch with header."""
 
     position: int
-    header: BatchHeader
+    header: LogBatchHeader
     raw: bytes
 
 
@@ -87,11 +87,15 @@ class Segment:
     )
 
     def __init__(
-        self, storage: Storage, base_offset: int, index_interval: int, created_ms: int
+        self,
+        storage: StoragePort,
+        base_offset: int,
+        index_interval: int,
+        created_ms: int,
     ) -> None:
         self._storage = storage
         self._interval = index_interval
-        self._file: StoredFile = storage.open(name_of(base_offset, ".log"))
+        self._file: StoredFilePort = storage.open(name_of(base_offset, ".log"))
         # The number of entries in the files of the indexes; unknown until the files
         # were written from the start.
         self._written: tuple[int, int] = (_NOT_YET, _NOT_YET)
@@ -116,12 +120,12 @@ class Segment:
 
     # Writing
 
-    def append(self, header: BatchHeader, raw: BytesLike) -> None:
+    def append(self, header: LogBatchHeader, raw: BytesLike) -> None:
         """Write a batch at the end; it is not flushed."""
         self._file.append(raw)
         self._index(header)
 
-    def _index(self, header: BatchHeader) -> None:
+    def _index(self, header: LogBatchHeader) -> None:
         # Kafka's rules for index entries: its log dump tool checks them.
         if self.first_timestamp < 0:
             self.first_timestamp = header.max_timestamp
@@ -265,7 +269,7 @@ class Segment:
     def _chunk(self, position: int, end: int, wanted: int) -> bytes:
         return self._file.read(position, min(wanted, end - position))
 
-    def _headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+    def _headers(self, position: int) -> Iterator[tuple[int, LogBatchHeader]]:
         while position < self.size_bytes:
             header = read_header(self._file.read(position, BATCH_HEADER_SIZE))
             yield position, header

@@ -3,7 +3,7 @@
 A log uses a flat directory and four operations on files: read at a position, append,
 truncate, flush. So it is easy to say what a power cut can do. Any part of an append
 that was not flushed can be missing or garbage. A file that was created, replaced or
-removed can be as it was before, until `Storage.sync`.
+removed can be as it was before, until `StoragePort.sync`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafkaio._records.compression import BytesLike
 _SCRATCH_SUFFIX = ".tmp"
 
 
-class StoredFile(Protocol):
+class StoredFilePort(Protocol):
     """One open file."""
 
     @property
@@ -48,14 +48,14 @@ class StoredFile(Protocol):
         ...
 
 
-class Storage(Protocol):
+class StoragePort(Protocol):
     """The files of one log."""
 
     def names(self) -> list[str]:
         """The names of all files, sorted."""
         ...
 
-    def open(self, name: str) -> StoredFile:
+    def open(self, name: str) -> StoredFilePort:
         """Open a file; create it if it does not exist."""
         ...
 
@@ -76,7 +76,7 @@ class Storage(Protocol):
         ...
 
 
-def read_whole(storage: Storage, name: str) -> bytes:
+def read_whole(storage: StoragePort, name: str) -> bytes:
     """Return the content of a file, empty if there is no such file."""
     if name not in storage.names():
         return b""
@@ -87,7 +87,7 @@ def read_whole(storage: Storage, name: str) -> bytes:
         file.close()
 
 
-def write_whole(storage: Storage, name: str, data: bytes) -> None:
+def write_whole(storage: StoragePort, name: str, data: bytes) -> None:
     """Replace a small file; after a power cut it is the old one or the new one."""
     scratch = name + _SCRATCH_SUFFIX
     file = storage.open(scratch)
@@ -139,7 +139,7 @@ class MemoryStorage:
         """The names of all files, sorted."""
         return sorted(self._files)
 
-    def open(self, name: str) -> StoredFile:
+    def open(self, name: str) -> StoredFilePort:
         """Open a file; create it if it does not exist."""
         return self._files.setdefault(name, _MemoryFile())
 
@@ -228,7 +228,7 @@ class DiskStorage:
         """The names of all files, sorted."""
         return sorted(p.name for p in self._directory.iterdir() if p.is_file())
 
-    def open(self, name: str) -> StoredFile:
+    def open(self, name: str) -> StoredFilePort:
         """Open a file; create it if it does not exist."""
         return _DiskFile(self._directory / name, self._open_files)
 

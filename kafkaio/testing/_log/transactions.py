@@ -21,9 +21,9 @@ from kafkaio.testing._log.formats import (
     read_producer_snapshot,
     read_transaction_index,
 )
-from kafkaio.testing._log.header import BatchHeader
+from kafkaio.testing._log.header import LogBatchHeader
 from kafkaio.testing._log.segment import name_of
-from kafkaio.testing._log.storage import Storage, read_whole, write_whole
+from kafkaio.testing._log.storage import StoragePort, read_whole, write_whole
 
 _INDEX = ".txnindex"
 _SNAPSHOT = re.compile(r"(\d{20})\.snapshot")
@@ -39,7 +39,7 @@ class AbortedTransactions:
 
     __slots__ = ("_entries", "_storage")
 
-    def __init__(self, storage: Storage, bases: Sequence[int]) -> None:
+    def __init__(self, storage: StoragePort, bases: Sequence[int]) -> None:
         self._storage = storage
         self._entries: list[AbortedTransaction] = []
         for base in bases:
@@ -67,7 +67,7 @@ class AbortedTransactions:
         first = bisect_left(self._entries, start, key=lambda one: one.last_offset)
         return [one for one in self._entries[first:] if one.first_offset < end]
 
-    def covers(self, header: BatchHeader) -> bool:
+    def covers(self, header: LogBatchHeader) -> bool:
         """Whether a batch is part of an aborted transaction."""
         if not header.is_transactional or header.is_control:
             return False
@@ -111,7 +111,7 @@ class Snapshots:
 
     __slots__ = ("_storage",)
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: StoragePort) -> None:
         self._storage = storage
 
     def _offsets(self) -> list[int]:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from kafkaio._public import public
+
 #: The name of the only resource of the type CLUSTER.
 CLUSTER_NAME: Final = "kafka-cluster"
 #: The name of every resource, and every host.
@@ -27,6 +29,7 @@ _EVERY_PRINCIPAL: Final = "User:*"
 _NOBODYS: Final = "hardcode"
 
 
+@public("kafkaio.testing")
 class ResourceType(IntEnum):
     """What an ACL protects, by Kafka's numbers."""
 
@@ -40,6 +43,7 @@ class ResourceType(IntEnum):
     USER = 7
 
 
+@public("kafkaio.testing")
 class PatternType(IntEnum):
     """How the name of an ACL covers names of resources, by Kafka's numbers.
 
@@ -53,6 +57,7 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
+@public("kafkaio.testing")
 class Operation(IntEnum):
     """What a client wants to do, by Kafka's numbers."""
 
@@ -74,6 +79,7 @@ class Operation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
+@public("kafkaio.testing")
 class Permission(IntEnum):
     """Whether an ACL denies or allows, by Kafka's numbers."""
 
@@ -136,6 +142,7 @@ class Visitor:
     host: str
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acl:
     """One rule.
@@ -207,6 +214,7 @@ class Acl:
         return self.permission is Permission.ALLOW and self.operation in implied
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFilter:
     """Chooses ACLs; by default all.
@@ -257,7 +265,8 @@ class AclFilter:
         return self.name == acl.name
 
 
-class Acls:
+@public("kafkaio.testing")
+class AclStore:
     """The ACLs of a cluster; decides who may do what.
 
     Args:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkaio._public import public
 from kafkaio._runtime.clock import random_uuid
 
 #: The hash function of each kind of SCRAM.
@@ -28,7 +29,7 @@ MECHANISM_NUMBERS: Final[Mapping[int, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ScramCredential:
+class StoredScramCredential:
     """What verifies a password (RFC 5802, section 3).
 
     Attributes:
@@ -46,7 +47,7 @@ class ScramCredential:
     @classmethod
     def of_password(
         cls, mechanism: str, password: str, iterations: int
-    ) -> ScramCredential:
+    ) -> StoredScramCredential:
         """Derive it from a password, with a new salt."""
         salt = random_uuid().bytes
         salted = hashlib.pbkdf2_hmac(
@@ -57,7 +58,7 @@ class ScramCredential:
     @classmethod
     def of_salted(
         cls, mechanism: str, salt: bytes, iterations: int, salted: bytes
-    ) -> ScramCredential:
+    ) -> StoredScramCredential:
         """Derive it from a password that was salted by the client (KIP-554)."""
         name = HASHES[mechanism]
         client_key = hmac.digest(salted, b"Client Key", name)
@@ -66,6 +67,7 @@ class ScramCredential:
         return cls(salt, iterations, stored_key, server_key)
 
 
+@public("kafkaio.testing")
 class Credentials:
     """The users of a cluster. What a test changes holds from the next authentication.
 
@@ -79,7 +81,7 @@ class Credentials:
     def __init__(self, users: Mapping[str, str], iterations: int) -> None:
         self._iterations = iterations
         self._passwords: dict[str, str] = {}
-        self._derived: dict[tuple[str, str], ScramCredential] = {}
+        self._derived: dict[tuple[str, str], StoredScramCredential] = {}
         # What is still to be derived: password and iterations.
         self._pending: dict[tuple[str, str], tuple[str, int]] = {}
         for name, password in users.items():
@@ -116,15 +118,15 @@ class Credentials:
             known.encode(), password.encode()
         )
 
-    def get(self, name: str, mechanism: str) -> ScramCredential | None:
+    def get(self, name: str, mechanism: str) -> StoredScramCredential | None:
         """What verifies a user's password by a kind of SCRAM; None if nothing does."""
         key = (name, mechanism)
         pending = self._pending.pop(key, None)
         if pending is not None:
-            self._derived[key] = ScramCredential.of_password(mechanism, *pending)
+            self._derived[key] = StoredScramCredential.of_password(mechanism, *pending)
         return self._derived.get(key)
 
-    def put(self, name: str, mechanism: str, credential: ScramCredential) -> None:
+    def put(self, name: str, mechanism: str, credential: StoredScramCredential) -> None:
         """Let a user log in by a kind of SCRAM."""
         self.delete(name, mechanism)
         self._derived[name, mechanism] = credential

@@ -24,7 +24,7 @@ class Broken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SaslIdentity:
     """Who has authenticated.
 
     Attributes:
@@ -39,11 +39,11 @@ class Identity:
     is_by_token: bool = False
 
 
-class ServerMechanism(Protocol):
+class ServerMechanismPort(Protocol):
     """The server's side of one authentication."""
 
     @property
-    def identity(self) -> Identity | None:
+    def identity(self) -> SaslIdentity | None:
         """Who the client is; None as long as it is not proven."""
 
     def evaluate(self, message: bytes) -> bytes:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from kafkaio._public import public
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.testing._security.mechanism import Identity, Refused
+from kafkaio.testing._security.mechanism import Refused, SaslIdentity
 
 _INITIAL: Final = re.compile(
     r"n,(?:a=(?P<authorized>(?:[^=,\0]|=2C|=3D)+))?,\x01"
@@ -96,7 +96,7 @@ class OAuthServer:
         now_ms: Callable[[], int] = wall_ms,
         skew_ms: int = 0,
     ) -> None:
-        self.identity: Identity | None = None
+        self.identity: SaslIdentity | None = None
         self._verify = verify
         self._now_ms = now_ms
         self._skew_ms = skew_ms
@@ -126,7 +126,7 @@ class OAuthServer:
                 f" ({found['authorized']}) that is different from the token's principal"
                 f" name ({claims.principal})"
             )
-        self.identity = Identity(claims.principal, claims.expires_ms)
+        self.identity = SaslIdentity(claims.principal, claims.expires_ms)
         return b""
 
     def _verified(self, token: str) -> TokenClaims | None:

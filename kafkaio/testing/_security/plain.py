@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kafkaio.testing._security.mechanism import Identity, Refused
+from kafkaio.testing._security.mechanism import Refused, SaslIdentity
 
 _PARTS: Final = 3
 
@@ -18,7 +18,7 @@ class PlainServer:
     """
 
     def __init__(self, is_password: Callable[[str, str], bool]) -> None:
-        self.identity: Identity | None = None
+        self.identity: SaslIdentity | None = None
         self._is_password = is_password
 
     def evaluate(self, message: bytes) -> bytes:
@@ -40,5 +40,5 @@ class PlainServer:
                 "Authentication failed: Client requested an authorization id that is"
                 " different from username"
             )
-        self.identity = Identity(user)
+        self.identity = SaslIdentity(user)
         return b""

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.testing._security.credentials import HASHES, ScramCredential
-from kafkaio.testing._security.mechanism import Broken, Identity, Refused
+from kafkaio.testing._security.credentials import HASHES, StoredScramCredential
+from kafkaio.testing._security.mechanism import Broken, Refused, SaslIdentity
 
 #: Finds the credential for a user name or, if the flag is set, for a token's id, and
 #: who that is; None if there is none.
-Lookup: TypeAlias = Callable[[str, bool], tuple[ScramCredential, Identity] | None]
+Lookup: TypeAlias = Callable[
+    [str, bool], tuple[StoredScramCredential, SaslIdentity] | None
+]
 
 _NAME: Final = r"(?:[^=,\0]|=2C|=3D)+"
 _NONCE: Final = r"[\x21-\x2b\x2d-\x7e]+"
@@ -46,11 +48,11 @@ class ScramServer:
     """
 
     def __init__(self, name: str, find: Lookup) -> None:
-        self.identity: Identity | None = None
+        self.identity: SaslIdentity | None = None
         self._hash = HASHES[name]
         self._find = find
-        self._credential: ScramCredential | None = None
-        self._claimed: Identity | None = None
+        self._credential: StoredScramCredential | None = None
+        self._claimed: SaslIdentity | None = None
         # The messages of both sides so far, which the proofs sign.
         self._nonce = ""
         self._said = ""
@@ -85,7 +87,7 @@ class ScramServer:
         self._said = f"{found['bare']},{first}"
         return first.encode()
 
-    def _final(self, text: str, credential: ScramCredential) -> bytes:
+    def _final(self, text: str, credential: StoredScramCredential) -> bytes:
         found = _CLIENT_FINAL.fullmatch(text)
         if found is None or found["nonce"] != self._nonce:
             raise Refused

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kafkaio.testing._security.acls import Acls
+from kafkaio._public import public
+from kafkaio.testing._security.acls import AclStore
 from kafkaio.testing._security.config import SecurityConfig, reauth_ms_of
-from kafkaio.testing._security.credentials import HASHES, Credentials, ScramCredential
-from kafkaio.testing._security.mechanism import Identity, ServerMechanism
+from kafkaio.testing._security.credentials import (
+    HASHES,
+    Credentials,
+    StoredScramCredential,
+)
+from kafkaio.testing._security.mechanism import SaslIdentity, ServerMechanismPort
 from kafkaio.testing._security.oauthbearer import OAuthServer
 from kafkaio.testing._security.plain import PlainServer
 from kafkaio.testing._security.principals import PrincipalRules
@@ -19,6 +24,7 @@ from kafkaio.testing._security.session import Authentications, SaslSession
 from kafkaio.testing._security.tokens import DelegationTokens
 
 
+@public("kafkaio.testing")
 class Security:
     """The security of a cluster; the Realm of its sessions.
 
@@ -57,9 +63,11 @@ class Security:
         )
         self.authentications: Authentications = Authentications()
         self.principal_rules: PrincipalRules = PrincipalRules(config.principal_rules)
-        self.acls: Acls | None = None
+        self.acls: AclStore | None = None
         if has_acls:
-            self.acls = Acls(config.super_users, allow_if_none=config.allow_if_no_acl)
+            self.acls = AclStore(
+                config.super_users, allow_if_none=config.allow_if_no_acl
+            )
         self._reauth_ms = reauth_ms
         self._now = now
         self._wall_ms = wall_ms
@@ -87,7 +95,7 @@ class Security:
         """See Realm."""
         return self._wall_ms()
 
-    def mechanism(self, name: str) -> ServerMechanism:
+    def mechanism(self, name: str) -> ServerMechanismPort:
         """See Realm."""
         if name in HASHES:
             return ScramServer(name, self._lookup(name))
@@ -97,10 +105,13 @@ class Security:
         return OAuthServer(self.config.verify_token, self.wall_ms, skew_ms)
 
     def _lookup(self, mechanism: str) -> Lookup:
-        def find(name: str, is_token: bool) -> tuple[ScramCredential, Identity] | None:  # noqa: FBT001  (called by place)
+        def find(
+            name: str,
+            is_token: bool,  # noqa: FBT001  (called by place)
+        ) -> tuple[StoredScramCredential, SaslIdentity] | None:
             if is_token:
                 return self.tokens.credential(name, mechanism)
             credential = self.credentials.get(name, mechanism)
-            return None if credential is None else (credential, Identity(name))
+            return None if credential is None else (credential, SaslIdentity(name))
 
         return find

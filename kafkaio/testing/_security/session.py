@@ -14,19 +14,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
 
+from kafkaio._public import public
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._security.mechanism import (
     Broken,
-    Identity,
     Refused,
-    ServerMechanism,
+    SaslIdentity,
+    ServerMechanismPort,
 )
 
 #: Sooner after the last one nobody can authenticate again, in seconds.
 _AT_LEAST: Final = 1.0
 
 
+@public("kafkaio.testing")
 @dataclass(slots=True)
 class Authentications:
     """What has happened on the SASL listeners of a cluster.
@@ -57,7 +59,7 @@ class Closed(Exception):
         self.is_late = is_late
 
 
-class Realm(Protocol):
+class RealmPort(Protocol):
     """What a session needs of its cluster."""
 
     @property
@@ -68,7 +70,7 @@ class Realm(Protocol):
     def authentications(self) -> Authentications:
         """Counts what happens."""
 
-    def mechanism(self, name: str) -> ServerMechanism:
+    def mechanism(self, name: str) -> ServerMechanismPort:
         """Begin an authentication."""
 
     def now(self) -> float:
@@ -79,7 +81,7 @@ class Realm(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SaslStep:
     """The answer to one message of a client.
 
     Attributes:
@@ -95,7 +97,7 @@ class Step:
     lifetime_ms: int = 0
 
 
-class _State(Enum):
+class _SaslState(Enum):
     NEW = "nothing has come but perhaps an ApiVersions that was refused"
     HANDSHAKE = "SaslHandshake has to come"
     AUTHENTICATE = "SaslAuthenticate has to come"
@@ -106,13 +108,13 @@ class _State(Enum):
 
 
 #: What may come, by state; once authenticated, everything.
-_ALLOWED: Final[Mapping[_State, tuple[ApiKey, ...]]] = {
-    _State.NEW: (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE),
-    _State.HANDSHAKE: (ApiKey.SASL_HANDSHAKE,),
-    _State.AUTHENTICATE: (ApiKey.SASL_AUTHENTICATE,),
-    _State.BAD_MECHANISM: (),
-    _State.FAILED: (),
-    _State.FAILED_AGAIN: (),
+_ALLOWED: Final[Mapping[_SaslState, tuple[ApiKey, ...]]] = {
+    _SaslState.NEW: (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE),
+    _SaslState.HANDSHAKE: (ApiKey.SASL_HANDSHAKE,),
+    _SaslState.AUTHENTICATE: (ApiKey.SASL_AUTHENTICATE,),
+    _SaslState.BAD_MECHANISM: (),
+    _SaslState.FAILED: (),
+    _SaslState.FAILED_AGAIN: (),
 }
 _SASL: Final = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 
@@ -130,14 +132,14 @@ class SaslSession:
             of SaslHandshake.
     """
 
-    def __init__(self, realm: Realm, reauth_ms: Callable[[str], int]) -> None:
-        self.identity: Identity | None = None
+    def __init__(self, realm: RealmPort, reauth_ms: Callable[[str], int]) -> None:
+        self.identity: SaslIdentity | None = None
         self.is_raw: bool = False
         self._realm = realm
         self._reauth_ms = reauth_ms
-        self._state = _State.NEW
+        self._state = _SaslState.NEW
         self._name = ""
-        self._mechanism: ServerMechanism | None = None
+        self._mechanism: ServerMechanismPort | None = None
         self._is_again = False
         self._ends_at: float | None = None
         self._last_again: float | None = None
@@ -145,12 +147,12 @@ class SaslSession:
     @property
     def is_served(self) -> bool:
         """Whether requests are answered although the client is refused."""
-        return self._state is _State.FAILED_AGAIN
+        return self._state is _SaslState.FAILED_AGAIN
 
     @property
     def is_complete(self) -> bool:
         """Whether the client has authenticated, and does not do so again."""
-        return self._state is _State.COMPLETE
+        return self._state is _SaslState.COMPLETE
 
     def admit(self, api: int) -> ErrorCode:
         """A request comes.
@@ -161,20 +163,20 @@ class SaslSession:
         Raises:
             Closed: not now; the connection has to be closed.
         """
-        if self._state is _State.COMPLETE:
+        if self._state is _SaslState.COMPLETE:
             self._admit_authenticated(api)
             return ErrorCode.NONE
-        if self._state is _State.FAILED_AGAIN and api not in _SASL:
+        if self._state is _SaslState.FAILED_AGAIN and api not in _SASL:
             return ErrorCode.NONE
         if api in _ALLOWED[self._state]:
             if api == ApiKey.API_VERSIONS:
-                self._state = _State.HANDSHAKE
+                self._state = _SaslState.HANDSHAKE
             return ErrorCode.NONE
         state = self._state
         self._fail()
-        if state is _State.AUTHENTICATE:
+        if state is _SaslState.AUTHENTICATE:
             return ErrorCode.ILLEGAL_SASL_STATE
-        raise Closed(is_late=state is _State.BAD_MECHANISM)
+        raise Closed(is_late=state is _SaslState.BAD_MECHANISM)
 
     def _admit_authenticated(self, api: int) -> None:
         if self._ends_at is None:
@@ -185,7 +187,7 @@ class SaslSession:
         ):
             self._last_again = now
             self._is_again = True
-            self._state = _State.HANDSHAKE
+            self._state = _SaslState.HANDSHAKE
         elif now > self._ends_at:
             self._realm.authentications.killed += 1
             raise Closed
@@ -199,7 +201,7 @@ class SaslSession:
         Raises:
             Closed: the connection has to be closed without an answer.
         """
-        if self._state is _State.COMPLETE:
+        if self._state is _SaslState.COMPLETE:
             return ErrorCode.ILLEGAL_SASL_STATE
         if name not in self._realm.mechanisms:
             self._name = name
@@ -208,15 +210,15 @@ class SaslSession:
                 raise Closed
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM
         if self._is_again and name != self._name:
-            self._state = _State.BAD_MECHANISM
+            self._state = _SaslState.BAD_MECHANISM
             return ErrorCode.NONE
         self._name = name
         self._mechanism = self._realm.mechanism(name)
-        self._state = _State.AUTHENTICATE
+        self._state = _SaslState.AUTHENTICATE
         self.is_raw = version == 0
         return ErrorCode.NONE
 
-    def authenticate(self, message: bytes, version: int) -> Step:
+    def authenticate(self, message: bytes, version: int) -> SaslStep:
         """The client says something to its mechanism.
 
         Args:
@@ -227,35 +229,37 @@ class SaslSession:
             Closed: the connection has to be closed without an answer.
         """
         mechanism = self._mechanism
-        if self._state is _State.COMPLETE or mechanism is None:
-            return Step(
+        if self._state is _SaslState.COMPLETE or mechanism is None:
+            return SaslStep(
                 ErrorCode.ILLEGAL_SASL_STATE,
                 "SaslAuthenticate request received after successful authentication",
             )
         try:
             data = mechanism.evaluate(message)
             if mechanism.identity is None:
-                return Step(data=data)
+                return SaslStep(data=data)
             self._check_unchanged(mechanism.identity)
         except Refused as refusal:
             self._fail()
             if self._is_again:
-                self._state = _State.FAILED_AGAIN
+                self._state = _SaslState.FAILED_AGAIN
             text = refusal.text or (
                 f"Authentication failed during {self._what} due to invalid credentials"
                 f" with SASL mechanism {self._name}"
             )
-            return Step(ErrorCode.SASL_AUTHENTICATION_FAILED, text)
+            return SaslStep(ErrorCode.SASL_AUTHENTICATION_FAILED, text)
         except Broken:
             self._fail()
             raise Closed from None
-        return Step(data=data, lifetime_ms=self._complete(mechanism.identity, version))
+        return SaslStep(
+            data=data, lifetime_ms=self._complete(mechanism.identity, version)
+        )
 
     @property
     def _what(self) -> str:
         return "re-authentication" if self._is_again else "authentication"
 
-    def _check_unchanged(self, identity: Identity) -> None:
+    def _check_unchanged(self, identity: SaslIdentity) -> None:
         before = self.identity
         if before is not None and before.name != identity.name:
             raise Refused(
@@ -263,13 +267,13 @@ class SaslSession:
                 f" User.{before.name}: User.{identity.name}"
             )
 
-    def _complete(self, identity: Identity, version: int) -> int:
+    def _complete(self, identity: SaslIdentity, version: int) -> int:
         """The client is who it says; return how long the session lasts."""
         counts = self._realm.authentications
         (counts.again if self._is_again else counts.first)[self._name] += 1
         self.identity = identity
         self.is_raw = False
-        self._state = _State.COMPLETE
+        self._state = _SaslState.COMPLETE
         self._mechanism = None
         limits = []
         if identity.expires_ms is not None:
@@ -284,6 +288,6 @@ class SaslSession:
         return lifetime_ms if version > 0 else 0
 
     def _fail(self) -> None:
-        self._state = _State.FAILED
+        self._state = _SaslState.FAILED
         self._mechanism = None
         self._realm.authentications.failed[self._name] += 1

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.testing._security.credentials import ScramCredential
-from kafkaio.testing._security.mechanism import Identity
+from kafkaio.testing._security.credentials import StoredScramCredential
+from kafkaio.testing._security.mechanism import SaslIdentity
 
 #: The type and the name of a principal.
 Principal: TypeAlias = tuple[str, str]
@@ -32,7 +32,7 @@ class TokenRefused(Exception):
 
 
 @dataclass(slots=True)
-class DelegationToken:
+class StoredToken:
     """One token. Times are in milliseconds since the Unix epoch.
 
     Attributes:
@@ -54,7 +54,9 @@ class DelegationToken:
     issued: int
     expires: int
     latest: int
-    credentials: dict[str, ScramCredential] = field(default_factory=dict, repr=False)
+    credentials: dict[str, StoredScramCredential] = field(
+        default_factory=dict, repr=False
+    )
 
     def belongs_to(self, principal: Principal) -> bool:
         """Whether a principal is its owner or a renewer."""
@@ -77,7 +79,7 @@ class DelegationTokens:
         self._expiry_ms = expiry_ms
         self._now_ms = now_ms
         self._key = random_uuid().bytes
-        self._tokens: dict[str, DelegationToken] = {}
+        self._tokens: dict[str, StoredToken] = {}
 
     def create(
         self,
@@ -85,14 +87,14 @@ class DelegationTokens:
         requester: Principal,
         renewers: Collection[Principal],
         max_life_ms: int,
-    ) -> DelegationToken:
+    ) -> StoredToken:
         """Make a token; a maximum life of 0 or less stands for the longest possible."""
         now = self._now_ms()
         life = self._max_life_ms
         if max_life_ms > 0:
             life = min(life, max_life_ms)
         token_id = urlsafe_b64encode(random_uuid().bytes).decode().rstrip("=")
-        token = DelegationToken(
+        token = StoredToken(
             token_id,
             hmac.digest(self._key, token_id.encode(), "sha512"),
             owner,
@@ -136,7 +138,7 @@ class DelegationTokens:
         token.expires = min(token.latest, now + period_ms)
         return token.expires
 
-    def of(self, owners: Collection[Principal] | None) -> list[DelegationToken]:
+    def of(self, owners: Collection[Principal] | None) -> list[StoredToken]:
         """The tokens that belong to any of these principals; all of them for None."""
         self._forget_expired()
         return [
@@ -147,7 +149,7 @@ class DelegationTokens:
 
     def credential(
         self, token_id: str, mechanism: str
-    ) -> tuple[ScramCredential, Identity] | None:
+    ) -> tuple[StoredScramCredential, SaslIdentity] | None:
         """What verifies a token by a kind of SCRAM, and who logs in with it."""
         token = self._tokens.get(token_id)
         if token is None or self._has_expired(token):
@@ -155,17 +157,19 @@ class DelegationTokens:
         credential = token.credentials.get(mechanism)
         if credential is None:
             password = b64encode(token.hmac).decode()
-            credential = ScramCredential.of_password(mechanism, password, _ITERATIONS)
+            credential = StoredScramCredential.of_password(
+                mechanism, password, _ITERATIONS
+            )
             token.credentials[mechanism] = credential
-        return credential, Identity(token.owner[1], token.expires, is_by_token=True)
+        return credential, SaslIdentity(token.owner[1], token.expires, is_by_token=True)
 
-    def _find(self, secret: bytes) -> DelegationToken:
+    def _find(self, secret: bytes) -> StoredToken:
         for token in self._tokens.values():
             if hmac.compare_digest(token.hmac, secret):
                 return token
         raise TokenRefused(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
 
-    def _has_expired(self, token: DelegationToken) -> bool:
+    def _has_expired(self, token: StoredToken) -> bool:
         return min(token.expires, token.latest) < self._now_ms()
 
     def _forget_expired(self) -> None:
@@ -174,6 +178,6 @@ class DelegationTokens:
             del self._tokens[token_id]
 
     @staticmethod
-    def _check_owner(token: DelegationToken, by: Principal) -> None:
+    def _check_owner(token: StoredToken, by: Principal) -> None:
         if not token.belongs_to(by):
             raise TokenRefused(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)

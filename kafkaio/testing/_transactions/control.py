@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from kafkaio.testing._broker.control import OpenTransaction
-from kafkaio.testing._transactions.coordinator import TransactionCoordinator
+from kafkaio.testing._transactions.coordinator import EmbeddedTransactionCoordinator
 from kafkaio.testing._transactions.markers import DEFAULT_DELAY
 from kafkaio.testing._transactions.transaction import (
     TopicPartition,
-    Transaction,
-    TransactionState,
+    TransactionMetadata,
+    TransactionStatus,
 )
 
 
-class CoordinatorControl:
+class TransactionCoordinatorControl:
     """Shows and changes the transactions of a coordinator; a `TransactionControl`."""
 
-    def __init__(self, coordinator: TransactionCoordinator) -> None:
+    def __init__(self, coordinator: EmbeddedTransactionCoordinator) -> None:
         self._coordinator = coordinator
 
     def find(self, transactional_id: str) -> OpenTransaction | None:
@@ -36,7 +36,7 @@ class CoordinatorControl:
             KeyError: the id is not known, or has an open transaction.
         """
         found = self._coordinator.transactions[transactional_id]
-        if found.state is TransactionState.ONGOING or found.state.is_prepared:
+        if found.state is TransactionStatus.ONGOING or found.state.is_prepared:
             raise KeyError(f"{transactional_id} has an open transaction")
         self._coordinator.set_epoch(found, epoch)
 
@@ -47,7 +47,7 @@ class CoordinatorControl:
             KeyError: the id has no open transaction.
         """
         found = self._coordinator.transactions[transactional_id]
-        if found.state is not TransactionState.ONGOING:
+        if found.state is not TransactionStatus.ONGOING:
             raise KeyError(f"{transactional_id} has no open transaction")
         self._coordinator.fence(found)
 
@@ -76,7 +76,7 @@ class CoordinatorControl:
         self._coordinator.clock_moved()
 
 
-def _shown(one: Transaction) -> OpenTransaction:
+def _shown(one: TransactionMetadata) -> OpenTransaction:
     return OpenTransaction(
         one.transactional_id,
         one.state.label,

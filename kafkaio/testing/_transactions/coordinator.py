@@ -15,10 +15,10 @@ from typing import Final
 from kafkaio._records.batch import read_batches
 from kafkaio._records.builder import encode_batch
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.testing._broker.cluster import TRANSACTIONS_TOPIC, Cluster
+from kafkaio.testing._broker.cluster import TRANSACTIONS_TOPIC, EmbeddedCluster
 from kafkaio.testing._broker.group_config import GroupConfig
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
-from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
+from kafkaio.testing._broker.producers import TransactionMarker
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._transactions.markers import MarkerWriter
 from kafkaio.testing._transactions.records import (
@@ -29,8 +29,8 @@ from kafkaio.testing._transactions.records import (
 )
 from kafkaio.testing._transactions.transaction import (
     TopicPartition,
-    Transaction,
-    TransactionState,
+    TransactionMetadata,
+    TransactionStatus,
 )
 
 _READ_BYTES: Final = 1 << 20
@@ -48,7 +48,7 @@ _LONGEST_TIMEOUT: Final = ("transaction.max.timeout.ms", 900_000)
 _NOBODY: Final = (-1, -1)
 
 
-class TransactionCoordinator:
+class EmbeddedTransactionCoordinator:
     """The transaction coordinators of all nodes in one object.
 
     Requests of clients go through `refuse` first, which checks that the node they were
@@ -64,11 +64,11 @@ class TransactionCoordinator:
             the id are answered CONCURRENT_TRANSACTIONS.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
         self._now = cluster.clock.now
         self._wall_ms = cluster.clock.wall_ms
-        self.transactions: dict[str, Transaction] = {}
+        self.transactions: dict[str, TransactionMetadata] = {}
         self.markers: MarkerWriter = MarkerWriter(cluster)
         self.log_delay: float = 0.0
         # When the last write of an id is complete.
@@ -93,10 +93,10 @@ class TransactionCoordinator:
 
     # ---- shards ------------------------------------------------------------------
 
-    def _shard_of(self, transactional_id: str) -> Partition:
+    def _shard_of(self, transactional_id: str) -> EmbeddedPartition:
         return self._cluster.transactions_partition(transactional_id)
 
-    def _shards(self) -> list[Partition]:
+    def _shards(self) -> list[EmbeddedPartition]:
         topic = self._cluster.topics.get(TRANSACTIONS_TOPIC)
         return [] if topic is None else topic.partitions
 
@@ -122,7 +122,7 @@ class TransactionCoordinator:
     def _load_time(self) -> float:
         return (self._cluster.group_config or GroupConfig()).load_time
 
-    def _load_in_time(self, shard: Partition) -> ErrorCode:
+    def _load_in_time(self, shard: EmbeddedPartition) -> ErrorCode:
         now = self._now()
         if self._ready_at.setdefault(shard.index, now + self._load_time) > now:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -134,7 +134,7 @@ class TransactionCoordinator:
         for shard in self._shards():
             self.moved(shard)
 
-    def moved(self, shard: Partition) -> None:
+    def moved(self, shard: EmbeddedPartition) -> None:
         """Handle a change of a shard's coordinator: its transactions are loaded."""
         self._loaded.discard(shard.index)
         for transactional_id in list(self.transactions):
@@ -151,16 +151,16 @@ class TransactionCoordinator:
                 self._load_time, self._load_if_led, shard
             )
 
-    def _load_if_led(self, shard: Partition) -> None:
+    def _load_if_led(self, shard: EmbeddedPartition) -> None:
         self._loads.pop(shard.index, None)
         if shard.leader != NO_LEADER:
             self._load_in_time(shard)
 
-    def _load(self, shard: Partition) -> None:
+    def _load(self, shard: EmbeddedPartition) -> None:
         if shard.index in self._loaded:
             return
         self._loaded.add(shard.index)
-        found: dict[str, Transaction] = {}
+        found: dict[str, TransactionMetadata] = {}
         for key, value in _read(shard):
             transactional_id = read_key(key)
             if transactional_id is None:
@@ -178,7 +178,7 @@ class TransactionCoordinator:
                 self._write_markers(transaction)
         self._set_timer()
 
-    def _save(self, transaction: Transaction) -> None:
+    def _save(self, transaction: TransactionMetadata) -> None:
         if self.log_delay:
             name = transaction.transactional_id
             self._written_at[name] = self._now() + self.log_delay
@@ -218,9 +218,11 @@ class TransactionCoordinator:
             return ErrorCode.CONCURRENT_TRANSACTIONS, _NOBODY
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
-            transaction = Transaction(transactional_id, self._cluster.new_producer_id())
+            transaction = TransactionMetadata(
+                transactional_id, self._cluster.new_producer_id()
+            )
             self.transactions[transactional_id] = transaction
-        is_open = transaction.state is TransactionState.ONGOING
+        is_open = transaction.state is TransactionStatus.ONGOING
         code = transaction.initialise(
             expected, timeout_ms, self._cluster.new_producer_id, self._wall_ms()
         )
@@ -232,7 +234,7 @@ class TransactionCoordinator:
         self._set_timer()
         return code, transaction.identity
 
-    def fence(self, transaction: Transaction) -> None:
+    def fence(self, transaction: TransactionMetadata) -> None:
         """Abort an open transaction; its producer's epoch is too old from then on."""
         transaction.fence(
             self._cluster.transaction_version,
@@ -258,7 +260,7 @@ class TransactionCoordinator:
         if not code and self.is_writing(transactional_id):
             return ErrorCode.CONCURRENT_TRANSACTIONS
         if not code and not transaction.has(partitions):
-            if transaction.state is not TransactionState.ONGOING:
+            if transaction.state is not TransactionStatus.ONGOING:
                 seconds = transaction.timeout_ms / 1000
                 self._deadlines[transactional_id] = self._now() + seconds
             transaction.add(partitions, client_version, self._wall_ms())
@@ -316,14 +318,14 @@ class TransactionCoordinator:
 
     # ---- markers -----------------------------------------------------------------
 
-    def _write_markers(self, transaction: Transaction) -> None:
+    def _write_markers(self, transaction: TransactionMetadata) -> None:
         if not transaction.partitions:
             self._complete(transaction)
             return
-        marker = Marker(
+        marker = TransactionMarker(
             transaction.producer_id,
             transaction.epoch,
-            transaction.state is TransactionState.PREPARE_COMMIT,
+            transaction.state is TransactionStatus.PREPARE_COMMIT,
             self._shard_of(transaction.transactional_id).leader_epoch,
             transaction.client_version,
         )
@@ -341,7 +343,7 @@ class TransactionCoordinator:
             after=self.log_delay,
         )
 
-    def _complete(self, transaction: Transaction) -> None:
+    def _complete(self, transaction: TransactionMetadata) -> None:
         transaction.complete(self._wall_ms())
         self._save(transaction)
 
@@ -354,7 +356,7 @@ class TransactionCoordinator:
         self._pass_over()
         due = self._next_expiry_check
         states = (one.state for one in self.transactions.values())
-        if TransactionState.ONGOING in states:
+        if TransactionStatus.ONGOING in states:
             due = min(due, self._next_timeout_check)
         if self._timer is not None:
             if self._timer_due <= due:
@@ -390,7 +392,7 @@ class TransactionCoordinator:
             self.expire()
         self._set_timer()
 
-    def _coordinated(self) -> Iterator[Transaction]:
+    def _coordinated(self) -> Iterator[TransactionMetadata]:
         for transaction in list(self.transactions.values()):
             leader = self._shard_of(transaction.transactional_id).leader
             if leader != NO_LEADER and self._cluster.acts(leader):
@@ -400,7 +402,7 @@ class TransactionCoordinator:
         """Abort the transactions that have been open for too long."""
         now = self._now()
         for transaction in self._coordinated():
-            is_open = transaction.state is TransactionState.ONGOING
+            is_open = transaction.state is TransactionStatus.ONGOING
             if is_open and self._deadlines[transaction.transactional_id] < now:
                 self.fence(transaction)
 
@@ -408,21 +410,21 @@ class TransactionCoordinator:
         """Delete the ids that have not been used for long and have nothing open."""
         oldest = self._wall_ms() - self._ms(_EXPIRATION)
         for transaction in self._coordinated():
-            is_open = transaction.state is TransactionState.ONGOING
+            is_open = transaction.state is TransactionStatus.ONGOING
             if is_open or transaction.state.is_prepared:
                 continue
             if transaction.updated_ms <= oldest:
                 del self.transactions[transaction.transactional_id]
                 self._write(transaction.transactional_id, None)
 
-    def set_epoch(self, transaction: Transaction, epoch: int) -> None:
+    def set_epoch(self, transaction: TransactionMetadata, epoch: int) -> None:
         """Set the epoch of an id whose transactions are complete."""
         transaction.epoch = epoch
         self._save(transaction)
 
     # ---- looking -----------------------------------------------------------------
 
-    def led_by(self, node_id: int) -> list[Transaction]:
+    def led_by(self, node_id: int) -> list[TransactionMetadata]:
         """Return the transactions that a node coordinates, sorted by id.
 
         Raises:
@@ -449,7 +451,7 @@ class TransactionCoordinator:
             self._timer = None
 
 
-def _read(shard: Partition) -> Iterator[tuple[bytes, bytes | None]]:
+def _read(shard: EmbeddedPartition) -> Iterator[tuple[bytes, bytes | None]]:
     log = shard.log
     offset = log.start_offset
     while offset < log.end_offset:
@@ -463,23 +465,23 @@ def _read(shard: Partition) -> Iterator[tuple[bytes, bytes | None]]:
             offset = batch.last_offset + 1
 
 
-class _Follower:
+class _TransactionsLeaderFollower:
     """Tells a coordinator of every new leader of a shard."""
 
-    def __init__(self, coordinator: TransactionCoordinator) -> None:
+    def __init__(self, coordinator: EmbeddedTransactionCoordinator) -> None:
         self.coordinator = coordinator
 
-    def __call__(self, partition: Partition, before: int) -> None:
+    def __call__(self, partition: EmbeddedPartition, before: int) -> None:
         del before
         if partition.topic == TRANSACTIONS_TOPIC:
             self.coordinator.moved(partition)
 
 
-def coordinator_of(cluster: Cluster) -> TransactionCoordinator:
+def coordinator_of(cluster: EmbeddedCluster) -> EmbeddedTransactionCoordinator:
     """Return the coordinator of a cluster; create it on the first call."""
     for callback in cluster.leader_changed:
-        if isinstance(callback, _Follower):
+        if isinstance(callback, _TransactionsLeaderFollower):
             return callback.coordinator
-    coordinator = TransactionCoordinator(cluster)
-    cluster.leader_changed.append(_Follower(coordinator))
+    coordinator = EmbeddedTransactionCoordinator(cluster)
+    cluster.leader_changed.append(_TransactionsLeaderFollower(coordinator))
     return coordinator

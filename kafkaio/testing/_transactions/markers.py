@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kafkaio.testing._broker.cluster import Cluster
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
-from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.cluster import EmbeddedCluster
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
+from kafkaio.testing._broker.producers import TransactionMarker
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._transactions.transaction import TopicPartition
 
@@ -26,8 +26,8 @@ Written = Callable[[TopicPartition], None]
 
 
 @dataclass(slots=True)
-class _Pending:
-    marker: Marker
+class _PendingMarkers:
+    marker: TransactionMarker
     left: dict[TopicPartition, asyncio.TimerHandle]
     written: Written
 
@@ -43,16 +43,16 @@ class MarkerWriter:
         delays: the same for single partitions.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, _PendingMarkers] = {}
         self.delay: float = DEFAULT_DELAY
         self.delays: dict[TopicPartition, float] = {}
 
     def write(
         self,
         transactional_id: str,
-        marker: Marker,
+        marker: TransactionMarker,
         partitions: set[TopicPartition],
         written: Written,
         *,
@@ -60,7 +60,7 @@ class MarkerWriter:
     ) -> None:
         """Write a marker to every partition, each after its delay and ``after``."""
         self.forget(transactional_id)
-        pending = self._pending[transactional_id] = _Pending(marker, {}, written)
+        pending = self._pending[transactional_id] = _PendingMarkers(marker, {}, written)
         for place in sorted(partitions):
             seconds = after + self.delays.get(place, self.delay)
             self._try_later(transactional_id, pending, place, seconds)
@@ -68,7 +68,7 @@ class MarkerWriter:
     def _try_later(
         self,
         transactional_id: str,
-        pending: _Pending,
+        pending: _PendingMarkers,
         place: TopicPartition,
         seconds: float,
     ) -> None:
@@ -77,7 +77,7 @@ class MarkerWriter:
         )
 
     def _try(
-        self, transactional_id: str, pending: _Pending, place: TopicPartition
+        self, transactional_id: str, pending: _PendingMarkers, place: TopicPartition
     ) -> None:
         partition = self._cluster.partition(*place)
         coordinator = self._cluster.transactions_partition(transactional_id)
@@ -101,7 +101,7 @@ class MarkerWriter:
             self._pending.pop(transactional_id, None)
         pending.written(place)
 
-    def _can_write(self, partition: Partition) -> bool:
+    def _can_write(self, partition: EmbeddedPartition) -> bool:
         leader = partition.leader
         acts = leader != NO_LEADER and self._cluster.acts(leader)
         return acts and partition.is_leader_known

@@ -13,7 +13,10 @@ from typing import ClassVar, Final
 
 from kafkaio.protocol._codec import decode_from, encode
 from kafkaio.protocol._message import Data, Field, Range, Struct
-from kafkaio.testing._transactions.transaction import Transaction, TransactionState
+from kafkaio.testing._transactions.transaction import (
+    TransactionMetadata,
+    TransactionStatus,
+)
 
 _VERSION: Final = struct.Struct(">h")
 _KEY_VERSION: Final = 0
@@ -115,7 +118,7 @@ def transaction_key(transactional_id: str) -> bytes:
     return _VERSION.pack(_KEY_VERSION) + encode(key, _KEY_VERSION)
 
 
-def transaction_value(transaction: Transaction, server_version: int) -> bytes:
+def transaction_value(transaction: TransactionMetadata, server_version: int) -> bytes:
     """Return the value of a transaction's record.
 
     Args:
@@ -124,7 +127,7 @@ def transaction_value(transaction: Transaction, server_version: int) -> bytes:
             version of the value.
     """
     partitions: list[_Partitions] | None = None
-    if transaction.state is not TransactionState.EMPTY:
+    if transaction.state is not TransactionStatus.EMPTY:
         topics: dict[str, list[int]] = {}
         for topic, index in sorted(transaction.partitions):
             topics.setdefault(topic, []).append(index)
@@ -155,7 +158,7 @@ def read_key(data: bytes) -> str | None:
     return decode_from(_Key, _KEY_VERSION, data, _VERSION.size)[0].transactional_id
 
 
-def read_value(transactional_id: str, data: bytes) -> Transaction:
+def read_value(transactional_id: str, data: bytes) -> TransactionMetadata:
     """Return the transaction in a record.
 
     Raises:
@@ -165,12 +168,12 @@ def read_value(transactional_id: str, data: bytes) -> Transaction:
     if not 0 <= version <= _Value.LAST_VERSION:
         raise ValueError(f"unknown version {version} of a transaction's record")
     value, _ = decode_from(_Value, version, data, _VERSION.size)
-    return Transaction(
+    return TransactionMetadata(
         transactional_id,
         value.producer_id,
         value.producer_epoch,
         value.transaction_timeout_ms,
-        TransactionState(value.transaction_status),
+        TransactionStatus(value.transaction_status),
         {
             (one.topic, index)
             for one in value.transaction_partitions or ()

@@ -28,7 +28,7 @@ _LARGEST_EPOCH: Final = 2**15 - 1
 _NONE: Final = -1
 
 
-class TransactionState(Enum):
+class TransactionStatus(Enum):
     """The states, by the numbers in the log."""
 
     EMPTY = 0
@@ -49,14 +49,14 @@ class TransactionState(Enum):
     def is_prepared(self) -> bool:
         """Whether markers are being written."""
         return self in {
-            TransactionState.PREPARE_COMMIT,
-            TransactionState.PREPARE_ABORT,
+            TransactionStatus.PREPARE_COMMIT,
+            TransactionStatus.PREPARE_ABORT,
         }
 
 
 _PREPARED_AND_COMPLETE: Final = {
-    True: (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT),
-    False: (TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT),
+    True: (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT),
+    False: (TransactionStatus.PREPARE_ABORT, TransactionStatus.COMPLETE_ABORT),
 }
 
 
@@ -66,7 +66,7 @@ def _is_exhausted(epoch: int) -> bool:
 
 
 @dataclass(slots=True)
-class Transaction:
+class TransactionMetadata:
     """The current or last transaction of a transactional id.
 
     Attributes:
@@ -90,7 +90,7 @@ class Transaction:
     producer_id: int
     epoch: int = _NONE
     timeout_ms: int = 0
-    state: TransactionState = TransactionState.EMPTY
+    state: TransactionStatus = TransactionStatus.EMPTY
     partitions: set[TopicPartition] = field(default_factory=set)
     updated_ms: int = _NONE
     started_ms: int = _NONE
@@ -130,7 +130,7 @@ class Transaction:
         """
         if expected is not None and not self._is_expected(*expected):
             return ErrorCode.PRODUCER_FENCED
-        if self.state.is_prepared or self.state is TransactionState.ONGOING:
+        if self.state.is_prepared or self.state is TransactionStatus.ONGOING:
             return ErrorCode.CONCURRENT_TRANSACTIONS
         epoch = None if expected is None else expected[1]
         if _is_exhausted(self.epoch) and epoch in {None, self.epoch}:
@@ -145,7 +145,7 @@ class Transaction:
         else:
             # The answer of the call before was lost: the same epoch again.
             self.previous_producer_id = self.producer_id
-        self.state = TransactionState.EMPTY
+        self.state = TransactionStatus.EMPTY
         self.timeout_ms = timeout_ms
         self.partitions = set()
         self.started_ms = _NONE
@@ -194,9 +194,9 @@ class Transaction:
         self, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
     ) -> None:
         """Take partitions into the transaction; begin it if it is not open."""
-        if self.state is not TransactionState.ONGOING:
+        if self.state is not TransactionStatus.ONGOING:
             self.started_ms = now_ms
-            self.state = TransactionState.ONGOING
+            self.state = TransactionStatus.ONGOING
         self.partitions = self.partitions | set(partitions)
         self.client_version = client_version
         self.previous_producer_id = self.producer_id
@@ -245,7 +245,7 @@ class Transaction:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if producer[1] != self.epoch:
             return ErrorCode.PRODUCER_FENCED
-        if self.state is TransactionState.ONGOING:
+        if self.state is TransactionStatus.ONGOING:
             return None
         if self.state.is_prepared:
             return ErrorCode.CONCURRENT_TRANSACTIONS
@@ -271,10 +271,10 @@ class Transaction:
             if is_repeated or is_current or is_renamed:
                 return ErrorCode.CONCURRENT_TRANSACTIONS
             return ErrorCode.PRODUCER_FENCED
-        if self.state in {TransactionState.ONGOING, TransactionState.EMPTY}:
+        if self.state in {TransactionStatus.ONGOING, TransactionStatus.EMPTY}:
             if not is_current:
                 return ErrorCode.PRODUCER_FENCED
-            if self.state is TransactionState.ONGOING or not commit:
+            if self.state is TransactionStatus.ONGOING or not commit:
                 return None
             return ErrorCode.INVALID_TXN_STATE
         if is_repeated or is_renamed:
@@ -298,7 +298,7 @@ class Transaction:
                 self.next_producer_id = new_id()
             self.last_epoch = self.epoch
             self.epoch = min(self.epoch + 1, _LARGEST_EPOCH)
-        if self.state is not TransactionState.ONGOING:
+        if self.state is not TransactionStatus.ONGOING:
             self.started_ms = now_ms
         self.client_version = client_version
         self.previous_producer_id = self.producer_id
@@ -315,7 +315,7 @@ class Transaction:
             new_id: returns a new producer id.
             now_ms: the wall clock.
         """
-        assert self.state is TransactionState.ONGOING
+        assert self.state is TransactionStatus.ONGOING
         if server_version < BUMPING:
             self.epoch = min(self.epoch + 1, _LARGEST_EPOCH)
             self.last_epoch = _NONE
@@ -325,7 +325,7 @@ class Transaction:
 
     def complete(self, now_ms: int) -> None:
         """Note that all markers are written."""
-        commit = self.state is TransactionState.PREPARE_COMMIT
+        commit = self.state is TransactionStatus.PREPARE_COMMIT
         self.state = _PREPARED_AND_COMPLETE[commit][1]
         self.previous_producer_id = self.producer_id
         self.producer_id, self.epoch = self.identity

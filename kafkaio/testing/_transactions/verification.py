@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.testing._broker.cluster import Cluster
-from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.cluster import EmbeddedCluster
+from kafkaio.testing._broker.partition import EmbeddedPartition
 from kafkaio.testing._broker.producers import ProducerBatch
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._transactions.coordinator import coordinator_of
@@ -46,9 +46,9 @@ class Speaker(NamedTuple):
 
 
 async def admit(
-    cluster: Cluster,
+    cluster: EmbeddedCluster,
     speaker: Speaker,
-    batches: Sequence[tuple[Partition, ProducerBatch]],
+    batches: Sequence[tuple[EmbeddedPartition, ProducerBatch]],
 ) -> dict[TopicPartition, Refusal]:
     """Verify or add the partitions of a Produce request.
 
@@ -80,7 +80,7 @@ async def admit(
 
 
 async def _ask_patiently(
-    cluster: Cluster,
+    cluster: EmbeddedCluster,
     speaker: Speaker,
     producer: tuple[int, int],
     places: Sequence[TopicPartition],
@@ -107,7 +107,7 @@ async def _ask_patiently(
 
 
 def ask(
-    cluster: Cluster,
+    cluster: EmbeddedCluster,
     speaker: Speaker,
     producer: tuple[int, int],
     places: Sequence[TopicPartition],

@@ -5,7 +5,6 @@ from kafkaio.testing.kafka._kafka import Kafka
 from kafkaio.testing.kafka._options import ClusterOptions
 from kafkaio.testing.kafka._releases import KafkaNotStarted
 from kafkaio.testing.kafka._source import real_kafka
-from kafkaio.testing.kafka._tools import Output
 from kafkaio.testing.kafka._wire import TopicNotCreated
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "ClusterOptions",
     "Kafka",
     "KafkaNotStarted",
-    "Output",
     "TopicNotCreated",
     "real_kafka",
 ]

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from kafkaio.testing._security.files import Certificates
-from kafkaio.testing.kafka._properties import Tls
+from kafkaio.testing.kafka._properties import BrokerTlsFiles
 
 _PASSWORD: Final = "kafkaio-testing"  # noqa: S105 - guards a throw-away key
 _HOSTS: Final = ("localhost", "127.0.0.1")
@@ -25,7 +25,9 @@ def _chain(leaf: trustme.LeafCert) -> Sequence[x509.Certificate]:
     ]
 
 
-def _write_stores(directory: Path, leaf: trustme.LeafCert, authority: Path) -> Tls:
+def _write_stores(
+    directory: Path, leaf: trustme.LeafCert, authority: Path
+) -> BrokerTlsFiles:
     # Brokers of every release read PKCS12; PEM came with 2.7 (KIP-651).
     key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
     certificate, *rest = _chain(leaf)
@@ -47,12 +49,12 @@ def _write_stores(directory: Path, leaf: trustme.LeafCert, authority: Path) -> T
             [pkcs12.PKCS12Certificate(trusted, b"authority")], secret
         )
     )
-    return Tls(keystore=keystore, truststore=truststore, password=_PASSWORD)
+    return BrokerTlsFiles(keystore=keystore, truststore=truststore, password=_PASSWORD)
 
 
 def make_certificates(
     directory: Path, users: Iterable[str]
-) -> tuple[Certificates, Tls]:
+) -> tuple[Certificates, BrokerTlsFiles]:
     """Make all files below ``directory``.
 
     Args:

@@ -7,26 +7,26 @@ a whole test session whose tests have a loop each.
 import contextlib
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafkaio.testing._security.files import Certificates
-from kafkaio.testing.kafka._java import jmx_flags
-from kafkaio.testing.kafka._kdc import Kdc
 from kafkaio.testing.kafka._launcher import Launcher
-from kafkaio.testing.kafka._nodes import Node, free_ports
+from kafkaio.testing.kafka._nodes import JvmNode, free_ports
 from kafkaio.testing.kafka._options import ClusterOptions
 from kafkaio.testing.kafka._properties import (
     CONTROLLER,
-    JMX,
     PLAINTEXT,
+    SASL_LISTENERS,
+    BrokerTlsFiles,
     Plan,
     Properties,
-    Tls,
     server_properties,
     spell,
 )
 from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._sidecar import Sidecar
 from kafkaio.testing.kafka._storage import (
     VOTERS_FILE,
     bootstrap_checkpoint,
@@ -35,45 +35,42 @@ from kafkaio.testing.kafka._storage import (
     voters_checkpoint,
 )
 from kafkaio.testing.kafka._wire import Address, metadata
-from kafkaio.testing.kafka._zookeeper import ZooKeeper, forget_after
-
-if TYPE_CHECKING:
-    from kafkaio.testing.kafka._oidc import Issuer
 
 _POLL_SECONDS: Final = 0.03
 _STOP_SECONDS: Final = 20.0
 _PORT_ATTEMPTS: Final = 3
 _PORT_TAKEN: Final = "Address already in use"
 _SALT_BYTES: Final = 24
-_ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
 class _PortTaken(KafkaNotStarted):
     """Another process took a port after we chose it and before the broker bound it."""
 
 
-class Cluster:
+class JvmCluster:
     """Brokers on 127.0.0.1 that run as child processes; an ``Engine``.
+
+    Args:
+        options: The options of the cluster.
+        sidecars: Servers that run beside the brokers. A release without KRaft needs
+            one that configures ``zookeeper.connect``.
 
     Attributes:
         options: The options of the cluster.
         nodes: The brokers by id, from 1.
         certificates: The TLS files for clients, once open, if ``tls`` was set.
-        issuer: The issuer of signed tokens, once open, if ``oidc`` was set.
-        kdc: The Kerberos server, once open, if ``gssapi`` was set.
     """
 
-    def __init__(self, options: ClusterOptions):
+    def __init__(self, options: ClusterOptions, sidecars: Sequence[Sidecar] = ()):
         self.options = options
-        self.nodes: dict[int, Node] = {}
+        self._sidecars = tuple(sidecars)
+        self.nodes: dict[int, JvmNode] = {}
         self.certificates: Certificates | None = None
         self._launcher = Launcher(
             options.release, options.heap, fast=options.fast, plugins=options.plugins
         )
         self._plan = Plan(release=options.release)
-        self._tls: Tls | None = None
-        self.issuer: Issuer | None = None
-        self.kdc: Kdc | None = None
+        self._tls: BrokerTlsFiles | None = None
         self._cluster_id = random_uuid()
 
     @property
@@ -106,13 +103,15 @@ class Cluster:
         Raises:
             KafkaNotStarted: A step failed, or ``close`` was called meanwhile.
         """
+        if self.options.release.zookeeper and not self._sidecars:
+            raise KafkaNotStarted(
+                f"Kafka {self.options.release.short} keeps its metadata in ZooKeeper, "
+                "which this package does not start: use a newer release, the embedded "
+                "broker, or a cluster that runs ($KAFKAIO_BOOTSTRAP)"
+            )
         self._launcher.prepare()
         if self.options.tls:
             self._make_certificates()
-        if self.options.oidc:
-            self._make_issuer()
-        if self.options.gssapi:
-            self._start_kdc()
         for last in [False] * (_PORT_ATTEMPTS - 1) + [True]:
             try:
                 self._open_nodes()
@@ -137,26 +136,10 @@ class Cluster:
                 self._launcher.directory / "tls", self.options.accounts
             )
 
-    def _make_issuer(self) -> None:
-        try:
-            from kafkaio.testing.kafka._oidc import Issuer
-        except ImportError as error:
-            raise KafkaNotStarted(f"{error}: install kafkaio[kafka]") from error
-        with self._launcher.step():
-            self.issuer = Issuer(self._launcher.directory / "oidc")
-        # Without it a broker takes no address of a file for its keys.
-        self._launcher.add_flag(f"-D{_ALLOWED_URLS}={self.issuer.rules.keys_url}")
-
-    def _start_kdc(self) -> None:
-        kdc = Kdc(self._launcher.directory / "kdc", self._launcher.spawn)
-        with self._launcher.step():
-            kdc.start()
-        self.kdc = kdc
-        self._launcher.add_flag(f"-Djava.security.krb5.conf={kdc.config}")
-
     def _open_nodes(self) -> None:
-        zookeeper = self._start_zookeeper()
-        self._lay_out(zookeeper)
+        for sidecar in self._sidecars:
+            sidecar.start(self._launcher, self.options)
+        self._lay_out()
         for node in self.nodes.values():
             with self._launcher.step():
                 self._format(node)
@@ -164,21 +147,11 @@ class Cluster:
         for node in self.nodes.values():
             self._wait_ready(node)
 
-    def _start_zookeeper(self) -> str:
-        if not self.options.release.zookeeper:
-            return ""
-        zookeeper = ZooKeeper(self._launcher)
-        zookeeper.start(self.options.start_timeout)
-        if self.options.sasl:
-            zookeeper.add_scram_users(self.options.accounts)
-        return zookeeper.connect
-
-    def _lay_out(self, zookeeper: str) -> None:
+    def _lay_out(self) -> None:
         """Choose the ports of the nodes, and the settings that they share."""
         options = self.options
         plan = Plan(
             release=options.release,
-            zookeeper=zookeeper,
             dynamic_voters=options.dynamic_voters,
             brokers=options.brokers,
             users=options.accounts if options.sasl else None,
@@ -186,35 +159,40 @@ class Cluster:
             reauth_ms=options.reauth_ms,
             acls=options.acls,
             delegation_tokens=options.delegation_tokens,
-            token_rules=self.issuer.rules if self.issuer else None,
-            kerberos=self.kdc.service if self.kdc else None,
             rack=options.rack,
             fast=options.fast,
             config=options.config,
         )
-        names = plan.listeners if zookeeper else [CONTROLLER, *plan.listeners]
-        if options.jmx:
-            names = [*names, JMX]
+        names = plan.listeners
+        if not options.release.zookeeper:
+            names = [CONTROLLER, *names]
+        for sidecar in self._sidecars:
+            names = [*names, *sidecar.ports]
         ports = iter(free_ports(options.brokers * len(names)))
         self.nodes = {
-            node_id: Node(
+            node_id: JvmNode(
                 node_id,
                 self._launcher.directory / f"node{node_id}",
                 {name: next(ports) for name in names},
             )
             for node_id in range(1, options.brokers + 1)
         }
-        if not zookeeper:
+        if not options.release.zookeeper:
             plan = plan.with_voters(
                 {node.id: node.ports[CONTROLLER] for node in self.nodes.values()}
             )
         self._plan = plan
 
-    def _properties(self, node: Node) -> Properties:
-        ports = {name: port for name, port in node.ports.items() if name != JMX}
-        return server_properties(self._plan, node.id, ports, node.data)
+    def _properties(self, node: JvmNode) -> Properties:
+        others = {name for sidecar in self._sidecars for name in sidecar.ports}
+        ports = {name: port for name, port in node.ports.items() if name not in others}
+        found = server_properties(self._plan, node.id, ports, node.data)
+        listeners = [name for name in ports if name in SASL_LISTENERS]
+        for sidecar in self._sidecars:
+            found |= sidecar.configure(found, listeners)
+        return found | dict(self.options.config or {})
 
-    def _format(self, node: Node) -> None:
+    def _format(self, node: JvmNode) -> None:
         node.data.mkdir(parents=True)
         file = node.directory / "server.properties"
         file.write_text(spell(self._properties(node)), "utf-8")
@@ -240,19 +218,19 @@ class Cluster:
             file.parent.mkdir()
             file.write_bytes(voters)
 
-    def _launch(self, node: Node) -> None:
+    def _launch(self, node: JvmNode) -> None:
         file = node.directory / "server.properties"
-        flags = jmx_flags(node.ports[JMX]) if JMX in node.ports else []
+        flags = [flag for sidecar in self._sidecars for flag in sidecar.flags(node)]
         self._launcher.launch(node, "kafka.Kafka", file, flags=flags)
 
-    def _running(self) -> list[Node]:
+    def _running(self) -> list[JvmNode]:
         return [
             node
             for node in self.nodes.values()
             if node.pid is not None and not node.paused
         ]
 
-    def _wait_ready(self, node: Node) -> None:
+    def _wait_ready(self, node: JvmNode) -> None:
         """Wait until a node answers and knows every node that runs."""
         end = time.monotonic() + self.options.start_timeout
         while not self._is_ready(node):
@@ -269,7 +247,7 @@ class Cluster:
                 )
             time.sleep(_POLL_SECONDS)
 
-    def _is_ready(self, node: Node) -> bool:
+    def _is_ready(self, node: JvmNode) -> bool:
         running = {each.id: each.address(PLAINTEXT) for each in self._running()}
         with contextlib.suppress(OSError):
             known = metadata(node.address(PLAINTEXT)).brokers
@@ -305,8 +283,10 @@ class Cluster:
             for other in self._running():
                 self._wait_ready(other)
 
-    def _wait_forgotten(self, node: Node) -> None:
-        again = node.ended_at + forget_after(self._plan, self._properties(node))
+    def _wait_forgotten(self, node: JvmNode) -> None:
+        properties = self._properties(node)
+        delays = [sidecar.restart_delay(properties) for sidecar in self._sidecars]
+        again = node.ended_at + max(delays, default=0.0)
         while time.monotonic() < again:
             self._launcher.check()
             time.sleep(_POLL_SECONDS)

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 # docker publishes no types.
 from docker.errors import DockerException  # type: ignore[import-untyped]
-from docker.models.containers import Container as Raw  # type: ignore[import-untyped]
+from docker.models.containers import ContainerPort as Raw  # type: ignore[import-untyped]
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.network import Network
 
-from kafkaio.testing.kafka._engine import Container
+from kafkaio.testing.kafka._engine import ContainerPort
 
 
 class _Broker:
@@ -69,7 +69,7 @@ class TestcontainersDocker:
 
     def container(
         self, image: str, alias: str, port: int, environment: Mapping[str, str]
-    ) -> Container:
+    ) -> ContainerPort:
         """Return a container to start, on the network all of them share."""
         container = DockerContainer(image).with_bind_ports(port, port)
         container = container.with_network(self._network).with_network_aliases(alias)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kafkaio.testing._security.files import Certificates
-from kafkaio.testing.kafka._engine import Container, Docker
+from kafkaio.testing.kafka._engine import ContainerPort, DockerPort
 from kafkaio.testing.kafka._nodes import free_ports
 from kafkaio.testing.kafka._options import ClusterOptions
 from kafkaio.testing.kafka._properties import (
@@ -78,7 +78,6 @@ def can_contain(options: ClusterOptions) -> bool:
         options.sasl
         or options.tls
         or options.acls
-        or options.jmx
         or options.dynamic_voters
         or options.plugins
         or options.features
@@ -133,18 +132,18 @@ class DockerCluster:
     """
 
     def __init__(
-        self, options: ClusterOptions, connect: Callable[[], Docker] | None = None
+        self, options: ClusterOptions, connect: Callable[[], DockerPort] | None = None
     ):
         if not can_contain(options):
             raise ValueError(
-                "containers have no SASL, TLS, ACLs, JMX, feature levels, ZooKeeper"
+                "containers have no SASL, TLS, ACLs, feature levels, ZooKeeper"
             )
         self.certificates: Certificates | None = None
         self._options = options
         self._connect = connect or _connect
-        self._docker: Docker | None = None
+        self._docker: DockerPort | None = None
         self._addresses: dict[int, Address] = {}
-        self._containers: dict[int, Container] = {}
+        self._containers: dict[int, ContainerPort] = {}
         self._running: set[int] = set()
         self._paused: set[int] = set()
         self._lock = threading.RLock()
@@ -270,7 +269,7 @@ class DockerCluster:
         return self._containers[node_id].log()
 
 
-def _connect() -> Docker:
+def _connect() -> DockerPort:
     # Imported late: the extra ``docker`` may not be installed.
     from kafkaio.testing.kafka._containers import TestcontainersDocker
 

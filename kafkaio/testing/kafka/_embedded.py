@@ -28,7 +28,7 @@ _FAST: Final = GroupConfig(
 _SESSION_SECONDS: Final = 1.5
 
 
-class EmbeddedCluster:
+class EmbeddedEngine:
     """A ``Broker`` in a thread with an event loop of its own; an ``Engine``.
 
     Raises:
@@ -36,11 +36,7 @@ class EmbeddedCluster:
     """
 
     def __init__(self, options: ClusterOptions):
-        unknown = (
-            *(options.oidc, options.gssapi, options.jmx, options.plugins),
-            *(options.config, options.dynamic_voters),
-        )
-        if any(unknown):
+        if options.plugins or options.config or options.dynamic_voters:
             raise KafkaNotStarted("the embedded broker has no such options")
         try:
             self._broker = Broker(

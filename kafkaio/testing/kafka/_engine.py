@@ -46,7 +46,7 @@ class Engine(Protocol):
         """Return what a node has logged."""
 
 
-class Container(Protocol):
+class ContainerPort(Protocol):
     """One broker's container."""
 
     def start(self) -> None:
@@ -71,7 +71,7 @@ class Container(Protocol):
         """Remove it with its data."""
 
 
-class Docker(Protocol):
+class DockerPort(Protocol):
     """The part of a Docker engine that a cluster needs."""
 
     @property
@@ -80,7 +80,7 @@ class Docker(Protocol):
 
     def container(
         self, image: str, alias: str, port: int, environment: Mapping[str, str]
-    ) -> Container:
+    ) -> ContainerPort:
         """Return a container to start, on the network all of them share."""
 
     def close(self) -> None:

@@ -151,16 +151,3 @@ def jvm_flags(heap: str, *, fast: bool) -> list[str]:
     """
     chosen = _SMALL_FLAGS if fast else _LASTING_FLAGS
     return [f"-Xmx{heap}", *chosen, "-Djava.net.preferIPv4Stack=true"]
-
-
-def jmx_flags(port: int) -> list[str]:
-    """Return the flags by which a Java serves its metrics on 127.0.0.1, unguarded."""
-    name = "-Dcom.sun.management.jmxremote"
-    return [
-        f"{name}.port={port}",
-        f"{name}.rmi.port={port}",
-        f"{name}.host=127.0.0.1",
-        f"{name}.authenticate=false",
-        f"{name}.ssl=false",
-        "-Djava.rmi.server.hostname=127.0.0.1",
-    ]

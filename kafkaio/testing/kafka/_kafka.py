@@ -1,26 +1,20 @@
 """``Kafka``: a real cluster as an async (or plain) context manager."""
 
-import contextlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
+from typing import Final, Self, TypeVar, Unpack
 
 import anyio
 import anyio.to_thread
 
 from kafkaio._public import public
 from kafkaio.testing._security.files import Certificates
-from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._cluster import JvmCluster
 from kafkaio.testing.kafka._engine import Engine
-from kafkaio.testing.kafka._kdc import Kdc
 from kafkaio.testing.kafka._options import ClusterOptions, Options
-from kafkaio.testing.kafka._properties import CONTROLLER, JMX, PLAINTEXT
+from kafkaio.testing.kafka._properties import CONTROLLER, PLAINTEXT
 from kafkaio.testing.kafka._releases import DEFAULT_VERSION
-from kafkaio.testing.kafka._tools import Output, run_tool
-from kafkaio.testing.kafka._topics import NewTopic, make_topic, remove_topics
-
-if TYPE_CHECKING:
-    from kafkaio.testing.kafka._oidc import Issuer
+from kafkaio.testing.kafka._topics import TopicSpec, make_topic, remove_topics
 
 _TOPIC_SECONDS: Final = 30.0
 
@@ -49,7 +43,7 @@ class Kafka:
 
     Args:
         brokers: How many brokers; their ids count from 1.
-        version: A minor (``4.3``) or full (``4.3.1``) version.
+        version: A minor (``4.3``) or full (``4.3.1``) version, from 3.9 on.
         **options: The other fields of `kafkaio.testing.kafka.ClusterOptions`.
     """
 
@@ -62,7 +56,7 @@ class Kafka:
         self.options: ClusterOptions = ClusterOptions(
             brokers=brokers, version=version, **options
         )
-        self._engine: Engine = Cluster(self.options)
+        self._engine: Engine = JvmCluster(self.options)
 
     @classmethod
     def on(cls, engine: Engine, options: ClusterOptions) -> Self:
@@ -164,71 +158,6 @@ class Kafka:
             raise RuntimeError("start it with tls=True")
         return self._engine.certificates
 
-    @property
-    def issuer(self) -> "Issuer":
-        """Who signs the tokens that OAUTHBEARER takes.
-
-        Raises:
-            RuntimeError: The cluster takes unsecured tokens.
-        """
-        issuer = self._jvms("issuer").issuer
-        if issuer is None:
-            raise RuntimeError("start it with oidc=True")
-        return issuer
-
-    @property
-    def kdc(self) -> Kdc:
-        """The Kerberos server whose tickets GSSAPI takes.
-
-        Raises:
-            RuntimeError: The cluster has no GSSAPI.
-        """
-        kdc = self._jvms("kdc").kdc
-        if kdc is None:
-            raise RuntimeError("start it with gssapi=True")
-        return kdc
-
-    async def metrics(self, node_id: int, name: str) -> dict[str, float]:
-        """Read metrics of a broker by JMX.
-
-        Args:
-            node_id: The broker.
-            name: The object name of an MBean, such as
-                ``kafka.server:type=socket-server-metrics,*``.
-
-        Returns:
-            The numbers by ``object name:attribute``.
-
-        Raises:
-            RuntimeError: The cluster was not started with ``jmx=True``, or the broker
-                has no such metric.
-        """
-        cluster = self._jvms("metrics")
-        try:
-            _, port = cluster.nodes[node_id].address(JMX)
-        except KeyError:
-            raise RuntimeError("start it with jmx=True") from None
-        found = await self.run_tool(
-            "org.apache.kafka.tools.JmxTool",
-            "--jmx-url",
-            f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi",
-            "--object-name",
-            name,
-            "--one-time",
-            "--report-format",
-            "properties",
-        )
-        values = _numbers(found.lines)
-        if found.returncode or not values:
-            raise RuntimeError(f"no metric {name}: {found.stdout}{found.stderr}")
-        return values
-
-    def _jvms(self, what: str) -> Cluster:
-        engine = self._engine
-        if isinstance(engine, Cluster):
-            return engine
-        raise RuntimeError(f"a Kafka without JVMs of its own has no {what}")
-
     def log(self, node_id: int) -> str:
         """Return what a node has logged so far."""
         return self._engine.log(node_id)
@@ -309,7 +238,7 @@ class Kafka:
         factor = replication_factor or min(3, self.options.brokers)
         make_topic(
             lambda: self._engine.addresses(PLAINTEXT),
-            NewTopic(name, partitions, factor, config or {}),
+            TopicSpec(name, partitions, factor, config or {}),
             _TOPIC_SECONDS,
         )
         return name
@@ -326,33 +255,6 @@ class Kafka:
         if left:
             codes = ", ".join(f"{name} (error {left[name]})" for name in sorted(left))
             raise RuntimeError(f"topics could not be deleted: {codes}")
-
-    # Tools
-
-    async def run_tool(
-        self,
-        main: str,
-        *args: str,
-        stdin: str = "",
-        timeout: float = 60.0,
-    ) -> Output:
-        """Run one of Kafka's tools, such as ``org.apache.kafka.tools.GetOffsetShell``.
-
-        Raises:
-            TimeoutError: It took longer than ``timeout`` seconds and was killed.
-        """
-        release = self.options.release
-        return await run_tool(release, main, *args, stdin=stdin, timeout=timeout)
-
-
-def _numbers(lines: Iterable[str]) -> dict[str, float]:
-    """Read ``name=value`` lines; what is no number is left out."""
-    found = {}
-    for line in lines:
-        name, _, value = line.rpartition("=")
-        with contextlib.suppress(ValueError):
-            found[name] = float(value)
-    return found
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

@@ -13,7 +13,7 @@ from typing import Final
 from kafkaio.testing.kafka._guard import Guard
 from kafkaio.testing.kafka._jars import fetch_jars, pinned
 from kafkaio.testing.kafka._java import ClassArchive, Java, find_java, jvm_flags
-from kafkaio.testing.kafka._nodes import Node
+from kafkaio.testing.kafka._nodes import JvmNode
 from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
 
 _TRAIN_SECONDS: Final = (
@@ -47,9 +47,9 @@ class Launcher:
         self._archive: ClassArchive | None = None
         self._directory = Path()
         self._guard: Guard | None = None
-        self._nodes: list[Node] = []
-        self._others: list[Node] = []
-        self._archiving: Node | None = None
+        self._nodes: list[JvmNode] = []
+        self._others: list[JvmNode] = []
+        self._archiving: JvmNode | None = None
 
     @property
     def directory(self) -> Path:
@@ -114,7 +114,7 @@ class Launcher:
         self._flags.append(flag)
 
     def launch(
-        self, node: Node, main: str, *args: str | Path, flags: Sequence[str] = ()
+        self, node: JvmNode, main: str, *args: str | Path, flags: Sequence[str] = ()
     ) -> None:
         """Start a node; the first one writes the class archive if there is none.
 
@@ -139,7 +139,7 @@ class Launcher:
                 self._nodes.append(node)
             node.spawn([java, *extra, *flags, *rest], self._guard)
 
-    def spawn(self, node: Node, command: Sequence[str | Path]) -> None:
+    def spawn(self, node: JvmNode, command: Sequence[str | Path]) -> None:
         """Start a process that is no broker; ``wipe`` leaves it alone.
 
         Raises:

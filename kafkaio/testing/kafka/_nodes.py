@@ -51,7 +51,7 @@ def _wait_stopped(pid: int) -> None:
             os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
-class Node:
+class JvmNode:
     """A process with a directory, a log file and ports.
 
     Attributes:
@@ -73,7 +73,7 @@ class Node:
 
     def __repr__(self) -> str:
         state = "down" if self.pid is None else "paused" if self.paused else "up"
-        return f"<Node {self.id} {state} pid={self.pid} ports={self.ports}>"
+        return f"<JvmNode {self.id} {state} pid={self.pid} ports={self.ports}>"
 
     @property
     def data(self) -> Path:

@@ -13,8 +13,6 @@ from kafkaio.testing.kafka._releases import DEFAULT_VERSION, Release, find_relea
 _REAUTH_SINCE: Final = (2, 2)
 #: KIP-853.
 _DYNAMIC_SINCE: Final = (3, 9)
-#: Here the class that checks signed tokens has the name that it has today.
-_OIDC_SINCE: Final = (3, 9)
 DEFAULT_USERS: Final[Mapping[str, str]] = {"alice": "alice-secret"}
 
 
@@ -27,9 +25,6 @@ class Options(TypedDict, total=False):
     reauth_ms: int | None
     acls: bool
     delegation_tokens: bool
-    oidc: bool
-    gssapi: bool
-    jmx: bool
     dynamic_voters: bool
     plugins: Sequence[Path]
     config: Mapping[str, Value] | None
@@ -58,10 +53,6 @@ class ClusterOptions:
         acls: Check rights by Kafka's own authorizer. Whoever comes by PLAINTEXT may do
             everything, and grants rights to the others.
         delegation_tokens: Let clients make delegation tokens (KIP-48).
-        oidc: OAUTHBEARER takes signed tokens of ``Kafka.issuer`` (KIP-768) in place of
-            unsecured ones.
-        gssapi: SASL listeners take GSSAPI too, with tickets of ``Kafka.kdc``.
-        jmx: Serve the brokers' metrics, for ``Kafka.metrics``.
         dynamic_voters: Let controllers become voters and cease to be (KIP-853). The
             first node is the only voter in the beginning.
         plugins: Jars that brokers find their plug-ins in, such as a metrics reporter
@@ -83,9 +74,6 @@ class ClusterOptions:
     reauth_ms: int | None = None
     acls: bool = False
     delegation_tokens: bool = False
-    oidc: bool = False
-    gssapi: bool = False
-    jmx: bool = False
     dynamic_voters: bool = False
     plugins: Sequence[Path] = ()
     config: Mapping[str, Value] | None = None
@@ -109,10 +97,6 @@ class ClusterOptions:
             self._need("reauth_ms", _REAUTH_SINCE, is_there=self.sasl, needs="sasl")
             if self.reauth_ms < 1:
                 raise ValueError(f"reauth_ms must be at least 1, not {self.reauth_ms}")
-        if self.oidc:
-            self._need("oidc", _OIDC_SINCE, is_there=self.sasl, needs="sasl")
-        if self.gssapi:
-            self._need("gssapi", (), is_there=self.sasl, needs="sasl")
         if self.delegation_tokens:
             there = self.sasl or self.tls
             self._need("delegation_tokens", (), is_there=there, needs="sasl or tls")

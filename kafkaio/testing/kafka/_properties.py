@@ -17,8 +17,7 @@ SASL: Final = "SASL"
 SSL: Final = "SSL"
 MTLS: Final = "MTLS"
 SASL_SSL: Final = "SASL_SSL"
-#: No listener of Kafka: the port at which a node's Java serves metrics.
-JMX: Final = "JMX"
+SASL_LISTENERS: Final = (SASL, SASL_SSL)
 #: The principal of a certificate is its common name (KIP-371).
 PRINCIPAL_RULES: Final = "RULE:^CN=(.*?),.*$/$1/,DEFAULT"
 _PROTOCOLS: Final = {
@@ -29,12 +28,7 @@ _PROTOCOLS: Final = {
     MTLS: "SSL",
     SASL_SSL: "SASL_SSL",
 }
-_JAAS: Final = "org.apache.kafka.common.security"
-_KERBEROS: Final = "com.sun.security.auth.module.Krb5LoginModule"
-#: A name without its realm, as by default; old releases do not find the default realm
-#: on a new Java.
-_NAME_RULES: Final = "RULE:[1:$1],RULE:[2:$1],DEFAULT"
-_TOKEN_VALIDATOR: Final = f"{_JAAS}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+JAAS: Final = "org.apache.kafka.common.security"
 _TOKEN_KEY: Final = "kafkaio-testing"  # noqa: S105 - of brokers that live for seconds
 _AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _AUTHORIZERS: Final = {
@@ -76,12 +70,11 @@ FAST: Final[Mapping[str, Value]] = {
     "controller.quorum.election.timeout.ms": 300,
     "controller.quorum.fetch.timeout.ms": 600,
     "controller.quorum.election.backoff.max.ms": 300,
-    "zookeeper.session.timeout.ms": 2000,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
+class BrokerTlsFiles:
     """The files of a broker's TLS keys and certificates, in PKCS12."""
 
     keystore: Path
@@ -90,56 +83,19 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRules:
-    """What brokers demand of a signed token (RFC 7519).
-
-    Attributes:
-        keys: The file with the public keys (JWKS, RFC 7517).
-        issuer: Its claim ``iss``.
-        audience: A part of its claim ``aud``.
-    """
-
-    keys: Path
-    issuer: str
-    audience: str
-
-    @property
-    def keys_url(self) -> str:
-        """The file as an address."""
-        return self.keys.as_uri()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KerberosService:
-    """What a broker is for Kerberos (RFC 4120).
-
-    Attributes:
-        principal: ``kafka/HOST@REALM``; clients reach brokers by that host.
-        keytab: The file with its keys.
-    """
-
-    principal: str
-    keytab: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The settings that all nodes of a cluster share.
 
     Attributes:
         release: The Kafka release.
-        voters: ``id@host:port`` of every controller; empty with ZooKeeper.
+        voters: ``id@host:port`` of every controller; empty without KRaft.
         dynamic_voters: Nodes find controllers there, and these say who is a voter.
-        zookeeper: ``host:port`` of ZooKeeper; empty in KRaft mode.
         brokers: How many brokers there are.
         users: SASL users and passwords; None means no SASL.
         tls: The TLS files; None means no TLS.
         reauth_ms: The longest session of a SASL connection, in milliseconds.
         acls: Check rights by Kafka's authorizer.
         delegation_tokens: Let clients make delegation tokens.
-        token_rules: What a signed token must be for OAUTHBEARER; None means that
-            tokens are not signed.
-        kerberos: The brokers' principal for GSSAPI; None means no GSSAPI.
         rack: Each node is a rack of its own, and followers serve fetches.
         fast: Use the quick timers of ``FAST``.
         config: Properties that override all others.
@@ -148,15 +104,12 @@ class Plan:
     release: Release
     voters: Sequence[str] = ()
     dynamic_voters: bool = False
-    zookeeper: str = ""
     brokers: int = 1
     users: Mapping[str, str] | None = None
-    tls: Tls | None = None
+    tls: BrokerTlsFiles | None = None
     reauth_ms: int | None = None
     acls: bool = False
     delegation_tokens: bool = False
-    token_rules: TokenRules | None = None
-    kerberos: KerberosService | None = None
     rack: bool = True
     fast: bool = True
     config: Mapping[str, Value] | None = None
@@ -198,49 +151,27 @@ def _replication(brokers: int) -> Properties:
     }
 
 
-def _sasl(listeners: Sequence[str], plan: Plan) -> Properties:
-    rules = plan.token_rules
-    users = (plan.users or {}).items()
-    named = " ".join(f'user_{user}="{word}"' for user, word in users)
+def _sasl(listeners: Sequence[str], users: Mapping[str, str]) -> Properties:
+    named = " ".join(f'user_{user}="{word}"' for user, word in users.items())
     modules = {
         "plain": f"plain.PlainLoginModule required {named};",
         "scram-sha-256": "scram.ScramLoginModule required;",
         "scram-sha-512": "scram.ScramLoginModule required;",
-        "oauthbearer": "oauthbearer.OAuthBearerLoginModule required"
-        + ("" if rules else ' unsecuredLoginStringClaim_sub="broker"')
-        + ";",
+        "oauthbearer": "oauthbearer.OAuthBearerLoginModule required "
+        'unsecuredLoginStringClaim_sub="broker";',
     }
-    enabled = [*modules, "gssapi"] if plan.kerberos else list(modules)
     found: Properties = {}
     for listener in listeners:
-        prefix = f"listener.name.{listener.lower()}."
-        found[f"{prefix}sasl.enabled.mechanisms"] = ",".join(enabled).upper()
+        prefix = listener_prefix(listener)
+        found[f"{prefix}sasl.enabled.mechanisms"] = ",".join(modules).upper()
         for mechanism, module in modules.items():
-            found[f"{prefix}{mechanism}.sasl.jaas.config"] = f"{_JAAS}.{module}"
-        if rules is not None:
-            oauth = f"{prefix}oauthbearer.sasl"
-            found |= {
-                f"{oauth}.server.callback.handler.class": _TOKEN_VALIDATOR,
-                f"{oauth}.oauthbearer.jwks.endpoint.url": rules.keys_url,
-                f"{oauth}.oauthbearer.expected.issuer": rules.issuer,
-                f"{oauth}.oauthbearer.expected.audience": rules.audience,
-            }
+            found[f"{prefix}{mechanism}.sasl.jaas.config"] = f"{JAAS}.{module}"
     return found
 
 
-def _kerberos(listeners: Sequence[str], service: KerberosService) -> Properties:
-    """Return what adds GSSAPI to listeners; their other mechanisms stay."""
-    login = (
-        f"{_KERBEROS} required useKeyTab=true storeKey=true "
-        f'keyTab="{service.keytab}" principal="{service.principal}";'
-    )
-    found: Properties = {
-        "sasl.kerberos.service.name": "kafka",
-        "sasl.kerberos.principal.to.local.rules": _NAME_RULES,
-    }
-    for listener in listeners:
-        found[f"listener.name.{listener.lower()}.gssapi.sasl.jaas.config"] = login
-    return found
+def listener_prefix(listener: str) -> str:
+    """Return how the names of a listener's own properties begin."""
+    return f"listener.name.{listener.lower()}."
 
 
 def _guards(plan: Plan) -> Properties:
@@ -261,7 +192,7 @@ def _guards(plan: Plan) -> Properties:
     return found
 
 
-def _tls(tls: Tls) -> Properties:
+def _tls(tls: BrokerTlsFiles) -> Properties:
     return {
         "ssl.keystore.type": "PKCS12",
         "ssl.keystore.location": tls.keystore,
@@ -277,11 +208,7 @@ def _tls(tls: Tls) -> Properties:
 
 def _identity(plan: Plan, node_id: int) -> Properties:
     if plan.release.zookeeper:
-        return {
-            "broker.id": node_id,
-            "zookeeper.connect": plan.zookeeper,
-            "zookeeper.connection.timeout.ms": 20000,
-        }
+        return {"broker.id": node_id}
     found: Properties = {
         "process.roles": "broker,controller",
         "node.id": node_id,
@@ -307,7 +234,7 @@ def server_properties(
         data: The log directory.
     """
     at = {name: f"{name}://127.0.0.1:{port}" for name, port in ports.items()}
-    secured = [name for name in ports if name in {SASL, SASL_SSL}]
+    secured = [name for name in ports if name in SASL_LISTENERS]
     found = _identity(plan, node_id) | {
         "inter.broker.listener.name": PLAINTEXT,
         "listeners": ",".join(at.values()),
@@ -328,25 +255,11 @@ def server_properties(
     if plan.fast:
         found |= FAST
     if plan.users is not None:
-        found |= _sasl(secured, plan)
-    if plan.kerberos is not None:
-        found |= _kerberos(secured, plan.kerberos)
+        found |= _sasl(secured, plan.users)
     if plan.tls is not None:
         found |= _tls(plan.tls)
     found |= _guards(plan)
     return found | dict(plan.config or {})
-
-
-def zookeeper_properties(port: int, data: Path) -> Properties:
-    """Return the configuration of a lone ZooKeeper on 127.0.0.1."""
-    return {
-        "dataDir": data,
-        "clientPort": port,
-        "clientPortAddress": "127.0.0.1",
-        "maxClientCnxns": 0,
-        "tickTime": 500,
-        "admin.enableServer": "false",
-    }
 
 
 def spell(properties: Mapping[str, Value]) -> str:

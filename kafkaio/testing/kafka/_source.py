@@ -5,9 +5,9 @@ from typing import Final, NoReturn, Unpack
 
 from kafkaio._public import public
 from kafkaio.testing._security.files import Certificates
-from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._cluster import JvmCluster
 from kafkaio.testing.kafka._docker import DockerCluster, can_contain, docker_answers
-from kafkaio.testing.kafka._embedded import EmbeddedCluster
+from kafkaio.testing.kafka._embedded import EmbeddedEngine
 from kafkaio.testing.kafka._engine import Engine
 from kafkaio.testing.kafka._kafka import Kafka
 from kafkaio.testing.kafka._options import ClusterOptions, Options
@@ -118,12 +118,12 @@ def is_embedded() -> bool:
 
 def _choose(options: ClusterOptions) -> Engine:
     if is_embedded():
-        return EmbeddedCluster(options)
+        return EmbeddedEngine(options)
     if bootstrap := os.environ.get(BOOTSTRAP_VARIABLE):
         return ExternalCluster(bootstrap)
     if can_contain(options) and docker_answers():
         return DockerCluster(options)
-    return Cluster(options)
+    return JvmCluster(options)
 
 
 @public("kafkaio.testing.kafka")

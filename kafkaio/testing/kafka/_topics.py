@@ -9,8 +9,8 @@ from kafkaio.testing.kafka._wire import (
     NOT_CONTROLLER,
     TOPIC_ALREADY_EXISTS,
     Address,
-    ClusterView,
     TopicNotCreated,
+    WireMetadata,
     create_topic,
     create_topics_body,
     delete_topics,
@@ -22,7 +22,7 @@ _CALL_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
+class TopicSpec:
     """A topic to create."""
 
     name: str
@@ -31,7 +31,7 @@ class NewTopic:
     config: Mapping[str, str]
 
 
-def is_usable(view: ClusterView, topic: NewTopic) -> bool:
+def is_usable(view: WireMetadata, topic: TopicSpec) -> bool:
     """Return whether a broker knows a leader for each partition."""
     partitions = view.topics.get(topic.name, ())
     return len(partitions) == topic.partitions and all(
@@ -39,7 +39,7 @@ def is_usable(view: ClusterView, topic: NewTopic) -> bool:
     )
 
 
-def _views(addresses: list[Address], names: tuple[str, ...]) -> list[ClusterView]:
+def _views(addresses: list[Address], names: tuple[str, ...]) -> list[WireMetadata]:
     """Return the metadata of each broker that answers."""
     views = []
     for address in addresses:
@@ -50,7 +50,7 @@ def _views(addresses: list[Address], names: tuple[str, ...]) -> list[ClusterView
     return views
 
 
-def _send(topic: NewTopic, views: list[ClusterView]) -> bool:
+def _send(topic: TopicSpec, views: list[WireMetadata]) -> bool:
     """Send the request to the controller; return False if none could be reached."""
     body = create_topics_body(
         topic.name,
@@ -76,7 +76,7 @@ def _send(topic: NewTopic, views: list[ClusterView]) -> bool:
 
 
 def make_topic(
-    addresses: Callable[[], list[Address]], topic: NewTopic, timeout: float
+    addresses: Callable[[], list[Address]], topic: TopicSpec, timeout: float
 ) -> None:
     """Create a topic; return when all brokers that answer know its leaders.
 

@@ -40,7 +40,7 @@ class TopicNotCreated(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class WirePartition:
     """One partition as a broker describes it; leader -1 means none."""
 
     index: int
@@ -50,15 +50,15 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterView:
+class WireMetadata:
     """The metadata of one broker."""
 
     brokers: dict[int, Address]
     controller: int
-    topics: dict[str, tuple[Partition, ...]]
+    topics: dict[str, tuple[WirePartition, ...]]
 
 
-class _Reader:
+class _WireReader:
     def __init__(self, data: bytes):
         self._data = data
         self._at = 0
@@ -129,33 +129,33 @@ def _call(
         return _read_exactly(connection, size)[4:]
 
 
-def read_metadata(data: bytes) -> ClusterView:
+def read_metadata(data: bytes) -> WireMetadata:
     """Decode a Metadata v1 response body."""
-    reader = _Reader(data)
+    reader = _WireReader(data)
     brokers: dict[int, Address] = {}
     for _ in reader.each():
         node_id, host, port = reader.int32(), reader.string(), reader.int32()
         reader.string()  # rack
         brokers[node_id] = (host or "", port)
     controller = reader.int32()
-    topics: dict[str, tuple[Partition, ...]] = {}
+    topics: dict[str, tuple[WirePartition, ...]] = {}
     for _ in reader.each():
         reader.int16()  # a topic with an error has no partitions
         name = reader.string() or ""
         reader.int8()  # internal
         topics[name] = tuple(_read_partition(reader) for _ in reader.each())
-    return ClusterView(brokers, controller, topics)
+    return WireMetadata(brokers, controller, topics)
 
 
-def _read_partition(reader: _Reader) -> Partition:
+def _read_partition(reader: _WireReader) -> WirePartition:
     reader.int16()  # shows as leader -1
     index, leader = reader.int32(), reader.int32()
-    return Partition(index, leader, reader.numbers(), reader.numbers())
+    return WirePartition(index, leader, reader.numbers(), reader.numbers())
 
 
 def metadata(
     address: Address, topics: tuple[str, ...] = (), timeout: float = 1.0
-) -> ClusterView:
+) -> WireMetadata:
     """Request the metadata of one broker.
 
     Raises:
@@ -199,7 +199,7 @@ def create_topic(address: Address, body: bytes, timeout: float) -> None:
         OSError: The broker does not answer.
     """
     answer = _call(address, _CREATE_TOPICS, _CREATE_TOPICS_VERSION, body, timeout)
-    reader = _Reader(answer)
+    reader = _WireReader(answer)
     reader.int32()  # throttle time
     for _ in reader.each():
         name, code, message = reader.string(), reader.int16(), reader.string()
@@ -221,7 +221,7 @@ def delete_topics(
     body = struct.pack(">i", len(names)) + b"".join(map(_string, names))
     body += struct.pack(">i", int(timeout * 1000))
     answer = _call(address, _DELETE_TOPICS, _DELETE_TOPICS_VERSION, body, timeout)
-    reader = _Reader(answer)
+    reader = _WireReader(answer)
     reader.int32()  # throttle time
     codes = {reader.string() or "": reader.int16() for _ in reader.each()}
     return {

@@ -17,10 +17,10 @@ from kafkaio.protocol.messages.create_topics import CreatableTopic
 from kafkaio.protocol.messages.describe_configs import DescribeConfigsResource
 from kafkaio.protocol.messages.metadata import MetadataRequestTopic
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._properties import Value
 from tests.integration.differential.offsets import PARTITIONS, TOPICS
 from tests.integration.differential.pair import Side
+from tests.support.kafka import Kafka
 
 #: The source of a config that is from ``server.properties``.
 STATIC: Final = 4

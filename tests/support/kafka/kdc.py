@@ -10,12 +10,16 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from kafkaio.testing.kafka._nodes import Node, free_ports
-from kafkaio.testing.kafka._properties import KerberosService
+from kafkaio.testing.kafka._launcher import Launcher
+from kafkaio.testing.kafka._nodes import JvmNode, free_ports
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import Properties, listener_prefix
 from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._sidecar import Sidecar
 
 _REALM: Final = "KAFKAIO.TEST"
 _SERVICE: Final = "kafka/127.0.0.1"
@@ -72,7 +76,26 @@ _FULL_NAMES: Final = {
     "ktadd": "kadmin.local",
 }
 
-Spawn: TypeAlias = Callable[[Node, Sequence[str | Path]], None]
+_LOGIN_MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
+#: A name without its realm, as by default; old releases do not find the default realm
+#: on a new Java.
+_NAME_RULES: Final = "RULE:[1:$1],RULE:[2:$1],DEFAULT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KerberosService:
+    """What a broker is for Kerberos (RFC 4120).
+
+    Attributes:
+        principal: ``kafka/HOST@REALM``; clients reach brokers by that host.
+        keytab: The file with its keys.
+    """
+
+    principal: str
+    keytab: Path
+
+
+Spawn: TypeAlias = Callable[[JvmNode, Sequence[str | Path]], None]
 
 
 class Kdc:
@@ -97,7 +120,7 @@ class Kdc:
         self.directory = directory
         self._programs = _find_programs()
         self._spawn = spawn
-        self._node: Node | None = None
+        self._node: JvmNode | None = None
 
     def __repr__(self) -> str:
         return f"<Kdc {self.realm} {self._node!r}>"
@@ -108,7 +131,7 @@ class Kdc:
         return self.directory / "krb5.conf"
 
     @property
-    def node(self) -> Node:
+    def node(self) -> JvmNode:
         """Its process.
 
         Raises:
@@ -151,7 +174,7 @@ class Kdc:
             if not (self.directory / "principal").exists():
                 made = ("create", "-s", "-r", self.realm, "-P", _MASTER_KEY)
                 self._run("kdb5_util", *made)
-            node = Node(0, self.directory, {_KDC: port})
+            node = JvmNode(0, self.directory, {_KDC: port})
             if self._is_started(node, may_fail=not last):
                 self._node = node
                 break
@@ -163,7 +186,7 @@ class Kdc:
         server = self.directory / "kdc.conf"
         server.write_text(_SERVER_SETTINGS.format(**facts), "utf-8")
 
-    def _is_started(self, node: Node, *, may_fail: bool) -> bool:
+    def _is_started(self, node: JvmNode, *, may_fail: bool) -> bool:
         """Start the process and wait for it; False if another has taken its port."""
         node.log_file.unlink(missing_ok=True)
         variables = [f"{name}={value}" for name, value in self._variables().items()]
@@ -299,3 +322,50 @@ def _find_programs() -> dict[str, str]:
             f"a Kerberos server needs {', '.join(missing)}: apt-get install {_PACKAGES}"
         )
     return {name: path for name, path in found.items() if path is not None}
+
+
+class KerberosSidecar(Sidecar):
+    """A Kerberos server beside brokers that take GSSAPI, too.
+
+    Attributes:
+        kdc: The server, once the cluster is open.
+    """
+
+    def __init__(self) -> None:
+        self.kdc: Kdc | None = None
+
+    def start(self, launcher: Launcher, options: ClusterOptions) -> None:
+        """Start the server; it outlives an attempt of the brokers that fails."""
+        del options
+        if self.kdc is not None:
+            return
+        kdc = Kdc(launcher.directory / "kdc", launcher.spawn)
+        with launcher.step():
+            kdc.start()
+        self.kdc = kdc
+        launcher.add_flag(f"-Djava.security.krb5.conf={kdc.config}")
+
+    def configure(self, properties: Properties, listeners: Sequence[str]) -> Properties:
+        """Return what adds GSSAPI to listeners; their other mechanisms stay."""
+        assert self.kdc is not None
+        return kerberos_properties(properties, listeners, self.kdc.service)
+
+
+def kerberos_properties(
+    properties: Properties, listeners: Sequence[str], service: KerberosService
+) -> Properties:
+    """Return what adds GSSAPI to listeners; their other mechanisms stay."""
+    login = (
+        f"{_LOGIN_MODULE} required useKeyTab=true storeKey=true "
+        f'keyTab="{service.keytab}" principal="{service.principal}";'
+    )
+    found: Properties = {
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.kerberos.principal.to.local.rules": _NAME_RULES,
+    }
+    for listener in listeners:
+        prefix = listener_prefix(listener)
+        enabled = f"{prefix}sasl.enabled.mechanisms"
+        found[enabled] = f"{properties[enabled]},GSSAPI"
+        found[f"{prefix}gssapi.sasl.jaas.config"] = login
+    return found

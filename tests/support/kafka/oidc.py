@@ -8,7 +8,8 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,10 @@ from urllib.parse import parse_qs, unquote_plus
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
-from kafkaio.testing.kafka._properties import TokenRules
+from kafkaio.testing.kafka._launcher import Launcher
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import JAAS, Properties, listener_prefix
+from kafkaio.testing.kafka._sidecar import Sidecar
 from kafkaio.types import Token
 
 _ISSUER: Final = "https://issuer.test"
@@ -27,6 +31,30 @@ _KEY_BITS: Final = 2048
 _PRINCIPAL: Final = "sub"
 
 Claim: TypeAlias = str | int | float | list[str] | None
+
+
+_VALIDATOR: Final = f"{JAAS}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+_ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRules:
+    """What brokers demand of a signed token (RFC 7519).
+
+    Attributes:
+        keys: The file with the public keys (JWKS, RFC 7517).
+        issuer: Its claim ``iss``.
+        audience: A part of its claim ``aud``.
+    """
+
+    keys: Path
+    issuer: str
+    audience: str
+
+    @property
+    def keys_url(self) -> str:
+        """The file as an address."""
+        return self.keys.as_uri()
 
 
 class Issuer:
@@ -174,7 +202,7 @@ class TokenEndpoint:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         endpoint = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class _TokenHandler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 size = int(self.headers.get("Content-Length", "0"))
                 fields = parse_qs(self.rfile.read(size).decode())
@@ -191,8 +219,51 @@ class TokenEndpoint:
             def log_message(self, *args: object) -> None:
                 """Write nothing."""
 
-        return Handler
+        return _TokenHandler
 
 
 def _new_key(name: str) -> RSAKey:
     return RSAKey.generate_key(_KEY_BITS, {"kid": name, "use": "sig", "alg": "RS256"})
+
+
+class IssuerSidecar(Sidecar):
+    """An issuer of signed tokens, which OAUTHBEARER takes in place of unsecured ones.
+
+    Attributes:
+        issuer: The issuer, once the cluster is open.
+    """
+
+    def __init__(self) -> None:
+        self.issuer: Issuer | None = None
+
+    def start(self, launcher: Launcher, options: ClusterOptions) -> None:
+        """Make the issuer and its keys."""
+        del options
+        if self.issuer is not None:
+            return
+        with launcher.step():
+            self.issuer = Issuer(launcher.directory / "oidc")
+        # Without it a broker takes no address of a file for its keys.
+        launcher.add_flag(f"-D{_ALLOWED_URLS}={self.issuer.rules.keys_url}")
+
+    def configure(self, properties: Properties, listeners: Sequence[str]) -> Properties:
+        """Return what makes listeners check the signature of a token (KIP-768)."""
+        del properties
+        assert self.issuer is not None
+        return token_properties(listeners, self.issuer.rules)
+
+
+def token_properties(listeners: Sequence[str], rules: TokenRules) -> Properties:
+    """Return what makes listeners check the signature of a token (KIP-768)."""
+    found: Properties = {}
+    for listener in listeners:
+        oauth = f"{listener_prefix(listener)}oauthbearer.sasl"
+        found |= {
+            f"{oauth}.jaas.config": f"{JAAS}.oauthbearer.OAuthBearerLoginModule"
+            " required;",
+            f"{oauth}.server.callback.handler.class": _VALIDATOR,
+            f"{oauth}.oauthbearer.jwks.endpoint.url": rules.keys_url,
+            f"{oauth}.oauthbearer.expected.issuer": rules.issuer,
+            f"{oauth}.oauthbearer.expected.audience": rules.audience,
+        }
+    return found

@@ -26,7 +26,7 @@ _SMALL: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 @public("kafkaio.testing.kafka")
 @dataclass(frozen=True, slots=True)
-class Output:
+class ToolOutput:
     """What a program wrote, and how it ended.
 
     Attributes:
@@ -66,14 +66,14 @@ def java_command(
     return [java.path, *_SMALL, _QUIET, "-cp", path, main, *args]
 
 
-async def run_tool(
+async def run_release_tool(
     release: Release,
     main: str,
     *args: str,
     stdin: str = "",
     timeout: float = 60.0,
-) -> Output:
-    """Run a tool of a release to its end; see ``Kafka.run_tool``.
+) -> ToolOutput:
+    """Run a tool of a release to its end; see `run_tool`.
 
     Raises:
         TimeoutError: It took longer than ``timeout`` seconds and was killed.
@@ -92,7 +92,7 @@ async def run_program(
     *,
     stdin: str = "",
     timeout: float = 60.0,
-) -> Output:
+) -> ToolOutput:
     """Run a command to its end; it is killed on timeout and on cancellation.
 
     Raises:
@@ -112,7 +112,7 @@ async def run_program(
                 returncode = await process.wait()
         finally:
             await end_program(process)
-        return Output(returncode, _text(out), _text(err))
+        return ToolOutput(returncode, _text(out), _text(err))
 
 
 def _text(file: IO[bytes]) -> str:

@@ -1,16 +1,20 @@
 """The ZooKeeper that stores the metadata of releases before KRaft."""
 
+from __future__ import annotations
+
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from kafkaio.testing.kafka._launcher import Launcher
-from kafkaio.testing.kafka._nodes import Node, free_ports
-from kafkaio.testing.kafka._properties import Plan, Value, spell, zookeeper_properties
+from kafkaio.testing.kafka._nodes import JvmNode, free_ports
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import Properties, Value, spell
 from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._sidecar import Sidecar
 from kafkaio.testing.kafka._storage import SCRAM_ITERATIONS
 
 _POLL_SECONDS: Final = 0.05
@@ -18,7 +22,9 @@ _CONNECT_SECONDS: Final = 1.0
 _TOOL_SECONDS: Final = 60.0
 _CLIENT: Final = "CLIENT"
 _MAIN: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
+_SESSION: Final = "zookeeper.session.timeout.ms"
 _DEFAULT_SESSION_MS: Final = 18000
+_FAST_SESSION_MS: Final = 2000
 
 
 class ZooKeeper:
@@ -28,7 +34,7 @@ class ZooKeeper:
         self._launcher = launcher
         (port,) = free_ports(1)
         directory = launcher.directory / "node-zookeeper"
-        self.node: Node = Node(0, directory, {_CLIENT: port})
+        self.node: JvmNode = JvmNode(0, directory, {_CLIENT: port})
 
     @property
     def connect(self) -> str:
@@ -88,13 +94,54 @@ class ZooKeeper:
             raise KafkaNotStarted(f"kafka-configs: {answer.stdout}{answer.stderr}")
 
 
-def forget_after(plan: Plan, config: Mapping[str, Value]) -> float:
+class ZooKeeperSidecar(Sidecar):
+    """A ZooKeeper beside brokers that keep their metadata there."""
+
+    def __init__(self) -> None:
+        self._server: ZooKeeper | None = None
+        self._is_fast = True
+
+    def start(self, launcher: Launcher, options: ClusterOptions) -> None:
+        """Start a new ZooKeeper: one that knows no broker of an attempt that failed."""
+        self._is_fast = options.fast
+        self._server = server = ZooKeeper(launcher)
+        server.start(options.start_timeout)
+        if options.sasl:
+            server.add_scram_users(options.accounts)
+
+    def configure(self, properties: Properties, listeners: Sequence[str]) -> Properties:
+        """Return where ZooKeeper is, and how soon it forgets a broker."""
+        del properties, listeners
+        assert self._server is not None
+        found: Properties = {
+            "zookeeper.connect": self._server.connect,
+            "zookeeper.connection.timeout.ms": 20000,
+        }
+        if self._is_fast:
+            found[_SESSION] = _FAST_SESSION_MS
+        return found
+
+    def restart_delay(self, properties: Properties) -> float:
+        """Return after how many seconds ZooKeeper forgets a broker that was killed."""
+        return forget_after(properties)
+
+
+def forget_after(config: Mapping[str, Value]) -> float:
     """Return after how many seconds ZooKeeper forgets a broker that was killed.
 
     Until then the broker's old registration keeps it from starting again.
     """
-    if not plan.release.zookeeper:
-        return 0.0
-    key = "zookeeper.session.timeout.ms"
     # The server checks once per tick, so a session may last one tick longer.
-    return int(str(config.get(key, _DEFAULT_SESSION_MS))) / 1000 + 1.0
+    return int(str(config.get(_SESSION, _DEFAULT_SESSION_MS))) / 1000 + 1.0
+
+
+def zookeeper_properties(port: int, data: Path) -> Properties:
+    """Return the configuration of a lone ZooKeeper on 127.0.0.1."""
+    return {
+        "dataDir": data,
+        "clientPort": port,
+        "clientPortAddress": "127.0.0.1",
+        "maxClientCnxns": 0,
+        "tickTime": 500,
+        "admin.enableServer": "false",
+    }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from kafkaio._cli.records.format import FormatError
-from kafkaio._cli.records.input import FormatReader, InputError, Written
+from kafkaio._cli.records.input import FormatReader, InputError, InputRecord
 from kafkaio._cli.records.rendering import compile_format, compile_kcat_format
 from kafkaio.types import Record, TimestampType
 
@@ -130,7 +130,7 @@ def test_a_wrong_kcat_format_has_a_caret() -> None:
 # ---- reading -----------------------------------------------------------------------
 
 
-def read(layout: str, *pieces: bytes) -> list[Written]:
+def read(layout: str, *pieces: bytes) -> list[InputRecord]:
     reader = FormatReader(layout)
     found = [each for piece in pieces for each in reader.feed(piece)]
     return [*found, *reader.finish()]
@@ -140,7 +140,7 @@ def test_lines_are_read() -> None:
     found = read(r"%v\n", b"one\ntw", b"o\nthree")
 
     assert [each.value for each in found] == [b"one", b"two", b"three"]
-    assert found[0] == Written(value=b"one")
+    assert found[0] == InputRecord(value=b"one")
 
 
 def test_all_fields_are_read() -> None:
@@ -149,11 +149,11 @@ def test_all_fields_are_read() -> None:
     (found,) = read(layout, b"orders 3 1700 2 a=1;b=2;key\tvalue\n")
 
     headers: list[tuple[str, bytes | None]] = [("a", b"1"), ("b", b"2")]
-    assert found == Written("orders", 3, b"key", b"value", headers, 1700)
+    assert found == InputRecord("orders", 3, b"key", b"value", headers, 1700)
 
 
 def test_offsets_are_read_and_dropped() -> None:
-    assert read(r"%o %e %v\n", b"17 2 x\n") == [Written(value=b"x")]
+    assert read(r"%o %e %v\n", b"17 2 x\n") == [InputRecord(value=b"x")]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_value_is_read_from_any_pieces(
     places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
     pieces = [data[a:b] for a, b in pairwise(places)]
 
-    assert read(layout, *pieces) == [Written(value=b"hi")]
+    assert read(layout, *pieces) == [InputRecord(value=b"hi")]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_what_is_written_with_lengths_is_read_back(
     found = read(layout, data[:cut], data[cut:])
 
     assert found == [
-        Written(r.topic, r.partition, r.key, r.value, [*r.headers], r.timestamp)
+        InputRecord(r.topic, r.partition, r.key, r.value, [*r.headers], r.timestamp)
         for r in records
     ]
 

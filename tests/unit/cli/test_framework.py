@@ -23,12 +23,13 @@ from kafkaio._cli.groups.groups import STATES, TYPES
 from kafkaio._cli.registry import BARE, COMMANDS
 from kafkaio._cli.root import root
 from kafkaio._cli.shell.command import COMMON, asynchronous, command
-from kafkaio._cli.shell.connection import Connection
+from kafkaio._cli.shell.connection import ConnectionOptions
 from kafkaio._cli.shell.given import Given
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.text.document import TEXT, Document, many
 from kafkaio._cli.text.exits import CommandFailed, Exit, code_of, lines_of
 from kafkaio._cli.text.named import not_of_consumers
-from kafkaio._cli.text.output import Column, Output, Table, cell, plain
+from kafkaio._cli.text.output import Printer, Table, TableColumn, cell, plain
 from kafkaio._cli.text.values import chosen, duration_of, moment_of, partitions_of_topic
 from kafkaio._cli.topics.configs import KINDS, is_secret
 from kafkaio._config import ConsumerConfig, ProducerConfig
@@ -209,7 +210,7 @@ def home(tmp_path: Path) -> Path:
 
 def properties(home: Path, given: Given, **environment: str) -> dict[str, object]:
     variables = {"XDG_CONFIG_HOME": str(home), **environment}
-    return Connection(given, variables).properties()
+    return ConnectionOptions(given, variables).properties()
 
 
 def test_order_of_precedence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +242,7 @@ def test_order_of_precedence(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_options_of_other_clients_are_left_out(home: Path) -> None:
-    connection = Connection(Given(), {"XDG_CONFIG_HOME": str(home)})
+    connection = ConnectionOptions(Given(), {"XDG_CONFIG_HOME": str(home)})
     assert "linger.ms" not in connection.properties()
     assert "linger.ms" not in connection.properties(ConsumerConfig)
     assert connection.properties(ProducerConfig)["linger.ms"] == 7
@@ -266,16 +267,16 @@ def test_secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="no variable 'SECRET'"):
         properties(home, Given(profile="prod"))
     asked: list[str] = []
-    connection = Connection(
+    connection = ConnectionOptions(
         Given(properties={"sasl.password": "?"}), {}, lambda n: asked.append(n) or "pw"
     )
     assert connection.properties()["sasl.password"] == "pw"
     assert asked == ["sasl.password"]
     assert connection.secrets_on_the_command_line() == []
     with pytest.raises(CommandFailed, match="nobody can be asked"):
-        Connection(Given(properties={"sasl.password": "?"}), {}).properties()
+        ConnectionOptions(Given(properties={"sasl.password": "?"}), {}).properties()
     plain_given = Given(properties={"sasl.password": "pw", "sasl.username": "u"})
-    assert Connection(plain_given, {}).secrets_on_the_command_line() == [
+    assert ConnectionOptions(plain_given, {}).secrets_on_the_command_line() == [
         "sasl.password"
     ]
 
@@ -299,7 +300,7 @@ def test_what_is_wrong(
 def test_options_before_and_after_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Given] = []
     monkeypatch.setattr(
-        "kafkaio._cli.shell.session.Session.admin",
+        "kafkaio._cli.shell.session.CommandSession.admin",
         lambda self: seen.append(self.given) or self.started(_Refusing()),
     )
     run(
@@ -439,10 +440,10 @@ def test_columns_of_a_pipe_and_lines_of_json(tmp_path: Path) -> None:
     ]:
         path = tmp_path / "out"
         with path.open("w", encoding="utf-8") as file:
-            out = Output(file, form, is_terminal=False)
+            out = Printer(file, form, is_terminal=False)
             out.show(
                 {"rows": rows, "errors": []},
-                Table(rows, ("a", Column("b", "BEE"))),
+                Table(rows, ("a", TableColumn("b", "BEE"))),
                 Table(rows, ("a",), "more"),
             )
         text = path.read_text(encoding="utf-8")
@@ -459,7 +460,7 @@ def test_nothing_of_a_table_is_lost_at_a_narrow_terminal(
     row = {"id": "963d31d8-662e-413f-9a2b", "at": datetime(2026, 1, 2, 3, 4, 5, 6, UTC)}
     path = tmp_path / "out"
     with path.open("w", encoding="utf-8") as file:
-        out = Output(file, "", is_terminal=True)
+        out = Printer(file, "", is_terminal=True)
         out.show({}, Table([row], ["id"]), Table([row], ["at"]))
     shown = path.read_text(encoding="utf-8").split()
     head = shown.index("ID")
@@ -479,7 +480,7 @@ def test_names_do_not_act_on_the_terminal(
     for is_terminal in (False, True):
         path = tmp_path / "out"
         with path.open("w", encoding="utf-8", newline="") as file:
-            out = Output(file, "", is_terminal=is_terminal)
+            out = Printer(file, "", is_terminal=is_terminal)
             out.show({}, Table([row], ["id", "list"], title=HOSTILE))
             out.emit(row, ["id"])
         text = path.read_text(encoding="utf-8")
@@ -488,7 +489,7 @@ def test_names_do_not_act_on_the_terminal(
     error = KafkaError(f"no group {HOSTILE}")
     error.item = "g\x1b"
     assert [*lines_of(error)] == [r"g\x1b: no group a\x1b[2K\x9b31m\x7f b"]
-    session = Session(Given())
+    session = CommandSession(Given())
     with pytest.raises(CommandFailed):
         session.confirm([f"delete group {HOSTILE}"], yes=False)
     session.note(HOSTILE)
@@ -520,11 +521,14 @@ def test_codes_and_lines_of_errors() -> None:
     assert code_of(CommandFailed("x")) == 1
 
 
+PROBED = Document(found=many(TEXT))
+
+
 @command("probe", help="A command of this test.")
 @click.argument("what")
 @click.option("--yes", is_flag=True)
 @asynchronous
-async def probe(session: Session, what: str, *, yes: bool) -> None:
+async def probe(session: CommandSession, what: str, *, yes: bool) -> None:
     """Fail in the way that is asked for."""
     if what == "confirm":
         session.confirm(["burn the house"], yes=yes)
@@ -536,7 +540,7 @@ async def probe(session: Session, what: str, *, yes: bool) -> None:
         session.exit_with(Exit.FAILED)
     elif what == "some":
         good = session.good({"a": 1, "b": KafkaError("lost")})
-        session.show({"found": list(good)}, Table([{"x": 1}], ("x",)))
+        session.show(PROBED, Table([{"x": 1}], ("x",)), found=list(good))
     session.emit({"done": b"\xff"}, ("done",))
 
 
@@ -554,7 +558,7 @@ def test_a_result_of_one_row_is_one_line_of_json(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with path.open("w", encoding="utf-8") as file:
         row = {"a": 1, "nodes": []}
-        Output(file, "jsonl", is_terminal=False).show(row, is_row=True)
+        Printer(file, "jsonl", is_terminal=False).show(row, is_row=True)
     assert path.read_text() == '{"a":1,"nodes":[]}\n'
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from kafkaio import Producer
 from kafkaio._cli.records.input import FormatReader, InputError
-from kafkaio._cli.records.produce import _Taking
-from kafkaio._cli.records.sending import Sending
+from kafkaio._cli.records.produce import _InputSender
+from kafkaio._cli.records.sending import RecordSender
 from kafkaio.testing import Broker
 
 
-def taking(sending: Sending) -> _Taking:
-    return _Taking(
+def taking(sending: RecordSender) -> _InputSender:
+    return _InputSender(
         sending,
         "orders",
         {
@@ -34,7 +34,7 @@ async def test_records_left_by_a_cancellation_are_sent_by_the_next_call() -> Non
         async with Producer(
             broker.bootstrap_servers, buffer_memory=1000, batch_size=600
         ) as producer:
-            sending = Sending(producer)
+            sending = RecordSender(producer)
             taker = taking(sending)
             lines = b"".join(b"%d" % n * 500 + b"\n" for n in range(5))
             with anyio.CancelScope() as scope:
@@ -53,7 +53,7 @@ async def test_records_before_wrong_input_are_sent() -> None:
         Broker(topics={"orders": 1}) as broker,
         Producer(broker.bootstrap_servers) as producer,
     ):
-        sending = Sending(producer)
+        sending = RecordSender(producer)
         taker = taking(sending)
         with pytest.raises(InputError):
             await taker.take(FormatReader(r"%p %v\n").feed(b"0 a\n0 b\nx\n"))
@@ -68,7 +68,7 @@ async def test_a_record_that_is_too_large_fails_alone() -> None:
         Broker(topics={"orders": 1}) as broker,
         Producer(broker.bootstrap_servers, max_request_size=1000) as producer,
     ):
-        sending = Sending(producer)
+        sending = RecordSender(producer)
         for size in (10, 5000, 10):
             await sending.send("orders", b"x" * size, None, [], None, None)
         await sending.flush()

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kafkaio._cli.records.input import InputError, Written
+from kafkaio._cli.records.input import InputError, InputRecord
 from kafkaio._cli.records.record_json import JsonReader, envelope_of, json_of
 from kafkaio.types import Record, TimestampType
 from tests.support.cli import validate
@@ -24,7 +24,7 @@ RECORDS = st.builds(
 )
 
 
-def read(*pieces: bytes) -> list[Written]:
+def read(*pieces: bytes) -> list[InputRecord]:
     reader = JsonReader()
     found = [each for piece in pieces for each in reader.feed(piece)]
     return [*found, *reader.finish()]
@@ -36,7 +36,7 @@ def test_lines_are_read_back(records: list[Record], cut: int) -> None:
     data = "\n".join(map(json_of, records)).encode()
 
     assert read(data[:cut], data[cut:]) == [
-        Written(r.topic, r.partition, r.key, r.value, [*r.headers], r.timestamp)
+        InputRecord(r.topic, r.partition, r.key, r.value, [*r.headers], r.timestamp)
         for r in records
     ]
 
@@ -69,7 +69,7 @@ def test_kcats_envelope() -> None:
 def test_headers_may_be_an_object() -> None:
     (found,) = read(b'{"value": "v", "headers": {"a": "1"}}\n\n')
 
-    assert found == Written(value=b"v", headers=[("a", b"1")])
+    assert found == InputRecord(value=b"v", headers=[("a", b"1")])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from kafkaio._consumer import Consumer
 from kafkaio._machines import bounds
 from kafkaio._machines.connection import machine
 from kafkaio._net.dialling import TcpDial
-from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio._producer import Producer
 from kafkaio.errors import BrokerNotAvailable, KafkaError, ProtocolError
 from kafkaio.protocol._api_keys import ApiKey
@@ -97,8 +97,8 @@ class Dialler:
         self._known = set(cluster.bootstrap_servers)
 
     async def __call__(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         if (host, port) in self._known:
             return await self._cluster.dial(host, port, sink, options)
         return await TcpDial()(host, port, sink, options)
@@ -156,7 +156,7 @@ async def test_one_broker_with_an_impossible_address_harms_no_other(
 async def test_what_dialling_raises_is_a_broker_that_is_not_available(
     cluster: FakeCluster, failure: Exception
 ) -> None:
-    async def dial(*_: object) -> Transport:
+    async def dial(*_: object) -> TransportPort:
         raise failure
 
     config = ClientConfig(bootstrap_servers=cluster.bootstrap_servers)
@@ -180,8 +180,8 @@ async def test_thousands_of_brokers_that_are_none(
     dialled: list[str] = []
 
     async def dial(
-        host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         if host.startswith("none"):
             dialled.append(host)
             await asyncio.sleep(20 if hangs else 0)

@@ -28,7 +28,7 @@ from kafkaio._client.fanout import (
 )
 from kafkaio._config import ClientConfig
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._machines.reactions import Reaction, ReactionStep, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.errors import (
     AuthorizationError,
@@ -813,7 +813,7 @@ def test_an_operation_may_have_reactions_of_its_own() -> None:
         destination=GroupCoordinator,
         build=lambda items, _: DeleteGroupsRequest(),
         read=lambda response, items: (),
-        react=lambda code: Reaction(step=Step.SUCCESS),
+        react=lambda code: Reaction(step=ReactionStep.SUCCESS),
     )
     results, _ = sort_answers(operation, ["g"], [Answer("g", 1, E.GROUP_ID_NOT_FOUND)])
     assert results.found == {"g": 1}

@@ -73,7 +73,7 @@ def test_servers_of_a_wrong_type(kind: Any, servers: object) -> None:
 
 @pytest.mark.parametrize("url", ["http://localhost:9092", "kafka://a", "https://a:1/b"])
 def test_a_url_is_no_server(url: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"use host:port.*no URL"):
+    with pytest.raises(ConfigurationError, match=r"use host:port.*not a URL"):
         Producer(url)
 
 
@@ -239,15 +239,15 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ProducerConfig, {"compression_type": None}, "not one of 'none', 'gzip'"),
         (ProducerConfig, {"compression_type": "q"}, "'lz4', 'zstd'$"),
         (ClientConfig, {"security_protocol": "ssl"}, "did you mean 'SSL'"),
-        (ClientConfig, {"ssl_context": True}, "no ssl.SSLContext"),
-        (ClientConfig, {"ssl_context": "ca.pem"}, "no ssl.SSLContext"),
-        (ClientConfig, {"ssl_context": ssl.SSLContext}, "no ssl.SSLContext"),
+        (ClientConfig, {"ssl_context": True}, "not an ssl.SSLContext"),
+        (ClientConfig, {"ssl_context": "ca.pem"}, "not an ssl.SSLContext"),
+        (ClientConfig, {"ssl_context": ssl.SSLContext}, "not an ssl.SSLContext"),
         (ClientConfig, {"log": "no"}, "log='no' has the wrong type: bool is needed"),
-        (ProducerConfig, {"value_serializer": "json"}, "'json' is no function that"),
-        (ProducerConfig, {"key_serializer": 5}, "key_serializer=5 is no function"),
-        (ProducerConfig, {"partitioner": "murmur2"}, r"no function \(topic, key"),
-        (ConsumerConfig, {"key_deserializer": "json"}, "no function that"),
-        (ConsumerConfig, {"value_deserializer": 5}, "=5 is no function that"),
+        (ProducerConfig, {"value_serializer": "json"}, "'json' is not a function that"),
+        (ProducerConfig, {"key_serializer": 5}, "key_serializer=5 is not a function"),
+        (ProducerConfig, {"partitioner": "murmur2"}, r"not a function \(topic, key"),
+        (ConsumerConfig, {"key_deserializer": "json"}, "not a function that"),
+        (ConsumerConfig, {"value_deserializer": 5}, "=5 is not a function that"),
         (ProducerConfig, {"retries": None}, "wrong type: int is needed"),
         (ProducerConfig, {"linger_ms": None}, "wrong type: int or float is needed"),
         (ConsumerConfig, {"group_id": 5}, "str or None is needed"),
@@ -271,11 +271,11 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ConsumerConfig, {"partition_assignment_strategy": ()}, "no assignor"),
         (ConsumerConfig, {"partition_assignment_strategy": ", "}, "no assignor"),
         (ConsumerConfig, {"partition_assignment_strategy": 5}, "no assignor"),
-        (ConsumerConfig, {"offset_store": "a.db", "group_id": "g"}, "no object with"),
+        (ConsumerConfig, {"offset_store": "a.db", "group_id": "g"}, "does not have"),
         (
             ConsumerConfig,
             {"offset_store": FileOffsetStore, "group_id": "g"},
-            "no object with the methods of OffsetStore",
+            "does not have the methods of OffsetStore",
         ),
         (ConsumerConfig, {"offset_store": FileOffsetStore("a")}, "give group_id"),
         (

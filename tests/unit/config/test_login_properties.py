@@ -471,7 +471,7 @@ def test_what_is_refused(
 def test_options_have_no_place_for_a_login_module() -> None:
     with pytest.raises(ConfigurationError, match=r"from_properties\(\) reads it"):
         ClientConfig.of("a:1", {"sasl_jaas_config": "x"})
-    with pytest.raises(ConfigurationError, match="is no function that returns"):
+    with pytest.raises(ConfigurationError, match="is not a function that returns"):
         ClientConfig.of(
             "a:1",
             {

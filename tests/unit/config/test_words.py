@@ -117,7 +117,7 @@ def test_flags_of_librdkafka(text: str, flag: bool) -> None:
 
 def test_the_partitioner_of_java_by_librdkafkas_name() -> None:
     assert read(ProducerConfig, partitioner="Murmur2_random").partitioner is None
-    with pytest.raises(ConfigurationError, match="is no function"):
+    with pytest.raises(ConfigurationError, match="is not a function"):
         read(ProducerConfig, partitioner="fnv1a")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from kafkaio._client.client import Client
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.committer import OffsetCommitter
-from kafkaio._consumer.group.member import GroupMember
+from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio.errors import KafkaError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
@@ -497,7 +497,7 @@ class Member:
         self.committer = OffsetCommitter(
             self.client._cluster, self.config, lambda: self.group.metadata
         )
-        self.group = GroupMember(self.client._cluster, self.config, self.host)
+        self.group = ConsumerMember(self.client._cluster, self.config, self.host)
         self.committer.attach(self.group)
         self.topics = topics
         self.error: BaseException | None = None

@@ -12,7 +12,7 @@ import pytest
 from kafkaio._client.client import Client
 from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._consumer import Consumer
-from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio._producer import Producer
 from kafkaio._runtime.clock import now
 from kafkaio.errors import ClosedError
@@ -120,7 +120,9 @@ async def never_started(scene: Scene) -> Consumer:
 
 
 async def connecting(scene: Scene) -> Consumer:
-    async def dial(host: str, port: int, sink: FrameSink, _: DialOptions) -> Transport:
+    async def dial(
+        host: str, port: int, sink: FrameSinkPort, _: DialOptions
+    ) -> TransportPort:
         await for_ever(host, port, sink)
         raise AssertionError
 

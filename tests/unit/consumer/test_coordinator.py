@@ -14,9 +14,9 @@ import pytest
 from kafkaio._client.client import Client
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.committer import OffsetCommitter
-from kafkaio._consumer.group.member import GroupMember
+from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._machines.membership.assignors import RangeAssignor
-from kafkaio._machines.membership.classic.states import State
+from kafkaio._machines.membership.classic.states import ClassicState
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.errors import (
@@ -228,7 +228,7 @@ async def test_a_coordinator_that_hangs_is_noticed_within_the_session() -> None:
             assert asyncio.get_running_loop().time() - at <= 10.5
             # The look-up itself may go to the node that hangs first.
             await cluster.received(ApiKey.HEARTBEAT, node=1)
-            assert one.group.state is State.STABLE
+            assert one.group.state is ClassicState.STABLE
         group.close()
 
 
@@ -284,7 +284,7 @@ async def test_who_does_not_poll_makes_room_and_may_return() -> None:
         group = FakeGroup(cluster)
         async with Member(cluster, max_poll_interval_ms=15_000) as one:
             member_id = one.group.metadata.member_id
-            await until(lambda: one.group.state is State.STALLED)
+            await until(lambda: one.group.state is ClassicState.STALLED)
             await until(lambda: group.left == [member_id])
             assert one.host.names()[-1] == "lost"
             one.group.polled(asyncio.get_running_loop().time())
@@ -346,7 +346,7 @@ async def test_a_pattern_joins_though_metadata_cannot_be_had() -> None:
             before, start = group.generation, asyncio.get_running_loop().time()
             group.rebalance()
             await until(lambda: group.generation == before + 1)
-            await until(lambda: one.group.state is State.STABLE)
+            await until(lambda: one.group.state is ClassicState.STABLE)
             taken = asyncio.get_running_loop().time() - start
             assert taken < 1.0 + 10 / 3 + 1.0  # a heartbeat, the limit, and some more
             assert group.expired == []
@@ -615,7 +615,7 @@ async def test_leaving_is_bounded_in_every_state(api: ApiKey) -> None:
         assert asyncio.get_running_loop().time() - at <= 30.5
         await one.ended.wait()
         assert one.error is None
-        assert one.group.state is State.LEFT
+        assert one.group.state is ClassicState.LEFT
         with pytest.raises(ClosedError):
             await one.group.wait_joined()
         await one.client.close(timeout=1)
@@ -645,7 +645,7 @@ async def test_leaving_before_it_began_and_running_twice() -> None:
         group = FakeGroup(cluster)
         one = Member(cluster)
         await one.group.leave()
-        assert one.group.state is State.LEFT
+        assert one.group.state is ClassicState.LEFT
         async with Member(cluster) as two:
             with pytest.raises(UsageError, match="once"):
                 await two.group.run()
@@ -692,7 +692,7 @@ def test_a_group_needs_a_name() -> None:
     with pytest.raises(UsageError, match="group_id"):
         OffsetCommitter(client._cluster, config, GroupMetadata)
     with pytest.raises(UsageError, match="group_id"):
-        GroupMember(client._cluster, config, FakeHost())
+        ConsumerMember(client._cluster, config, FakeHost())
 
 
 @virtual

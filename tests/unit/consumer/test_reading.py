@@ -377,7 +377,7 @@ async def test_a_crash_in_a_callback_reaches_the_reader_at_once(
         waiting = asyncio.create_task(anext(consumer))
         await asyncio.sleep(1)
         consumer._core.fetcher.update = crash  # type: ignore[method-assign]
-        consumer._core.look()
+        consumer._core.wake_tasks()
         with pytest.raises(InternalError, match="a bug"):
             await asyncio.wait_for(waiting, 1)
         assert consumer.statistics().state == "failed"

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from kafkaio._consumer.reading.iterators import PlainStream
-from kafkaio._records._layout import Wanted
+from kafkaio._records._layout import DecodedColumns
 from kafkaio.errors import UsageError
 from kafkaio.types import Record
 from tests.unit.records.conftest import compiled_codec
@@ -152,7 +152,7 @@ def test_cursors_of_both_twins_agree(
                 cursor.skip(99)
                 found.append(cursor.next_offset)
             else:
-                builder = twins[index].ColumnsBuilder(Wanted(headers=True))
+                builder = twins[index].ColumnsBuilder(DecodedColumns(headers=True))
                 assert builder.add_cursor(cursor)
                 found.append(builder.finish())
                 assert cursor.bytes_left >= 0

@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
@@ -24,7 +25,7 @@ from kafkaio._machines.accumulator import (
 from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
 from kafkaio._machines.partitioner import STICKY_BYTES
-from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
 from kafkaio.errors import (
@@ -93,11 +94,14 @@ class Harness:
             self.identity,
             lambda size: BatchBuilder(target_size=size),
             OpenBatches(lambda: 0, min(limits.max_request_size, limits.buffer_memory)),
-            lambda receipt, count: self.lost.append((receipt, count)),
+            partial(
+                Receipt,
+                on_lost=lambda receipt, count: self.lost.append((receipt, count)),
+            ),
         )
         self.acc.placement.learn(view(leaders or {"t": [0, 0, 1]}))
         if self.identity is not None:
-            self.identity.obtained(Identity(1, 0))
+            self.identity.obtained(IdAndEpoch(1, 0))
 
     def put(
         self,
@@ -167,12 +171,11 @@ def test_a_full_buffer_refuses() -> None:
 
 def test_news_are_told_when_a_batch_begins_not_when_it_grows() -> None:
     h = Harness()
-    h.acc.looked()
+    h.acc.backlog.has_news = False
     h.put(0)
     assert h.acc.backlog.has_news
     assert h.acc.budget.open_batches.taken == h.used() > 0
-    h.acc.looked()
-    assert h.acc.budget.open_batches.taken == 0
+    h.acc.backlog.has_news = False
     h.put(0)
     assert not h.acc.backlog.has_news
 
@@ -205,7 +208,7 @@ def test_keyless_records_leave_a_partition_before_a_large_batch_is_full() -> Non
     alone = []
     while (receipt := h.put(None, b"x" * 1_000)).partition == 0:
         alone.append(receipt)
-        h.acc.landing.acknowledged(h.take(), 0, -1)
+        h.acc.completion.acknowledged(h.take(), 0, -1)
     assert STICKY_BYTES // 1_100 < len(alone) <= STICKY_BYTES // 1_000
 
 
@@ -354,7 +357,7 @@ def test_topics_in_use() -> None:
     h.put(0, topic="t", now=1.0)
     h.put(0, topic="new", now=1.0)
     assert h.acc.backlog.topics_in_use(5.0) == {"t", "new"}
-    h.acc.landing.acknowledged(h.take(), 0, -1)
+    h.acc.completion.acknowledged(h.take(), 0, -1)
     assert h.acc.backlog.topics_in_use(5.0) == {"new"}
     assert h.acc.backlog.topics_in_use(0.5) == {"t", "new"}
 
@@ -400,7 +403,7 @@ def test_a_batch_lingers_while_something_is_in_flight() -> None:
     h.acc.outbox.is_urgent = True
     assert h.acc.outbox.outlook(2.5).nodes == (0,)
     h.acc.outbox.is_urgent = False
-    h.acc.landing.acknowledged(first, 0, -1)
+    h.acc.completion.acknowledged(first, 0, -1)
     h.acc.outbox.node(0).answered(0.0)
     assert h.acc.outbox.outlook(2.5).nodes == (0,)
 
@@ -435,7 +438,7 @@ def test_partitions_take_turns_when_a_request_is_full() -> None:
         assert len(batches) <= 2
         order.append([b.partition.partition for b in batches])
         for batch in batches:
-            h.acc.landing.acknowledged(batch, 0, -1)
+            h.acc.completion.acknowledged(batch, 0, -1)
     assert order[:2] == [[0, 1], [2, 3]]
     assert sum(map(len, order)) == 8
 
@@ -472,7 +475,7 @@ def test_with_numbers_several() -> None:
         h.put(0, b"%d" % i * 150)
     first = h.take()
     assert h.acc.outbox.drain(0, 0.0) == []
-    h.acc.landing.acknowledged(first, 0, -1)
+    h.acc.completion.acknowledged(first, 0, -1)
     batches = [h.take() for _ in range(3)]
     assert [b.base_sequence for b in batches] == [1, 2, 3]
     (encoded,) = read_batches(batches[0].encode())
@@ -506,7 +509,7 @@ def test_acknowledged(is_idempotent: bool) -> None:
     receipt.when_settled(Told(called, 1))
     receipt.when_settled(forgotten)
     receipt.forget(forgotten)
-    h.acc.landing.acknowledged(h.take(), 17, 99)
+    h.acc.completion.acknowledged(h.take(), 17, 99)
     receipt.forget(forgotten)
     assert receipt.is_settled
     assert (receipt.base_offset, receipt.log_append_time) == (17, 99)
@@ -523,7 +526,7 @@ def test_sent_again(is_idempotent: bool, how: str) -> None:
     batch = h.take()
     cause = ValueError("no")
     h.acc.outbox.node(0).answered(0.0)
-    getattr(h.acc.landing, how)(batch, cause, 5.0)
+    getattr(h.acc.completion, how)(batch, cause, 5.0)
     assert batch.cause is cause
     assert h.acc.outbox.outlook(4.0).wake_at == 5.0
     assert h.acc.outbox.drain(0, 4.0) == []
@@ -536,14 +539,14 @@ def test_sent_again(is_idempotent: bool, how: str) -> None:
 def test_what_goes_again_stands_before_what_is_on_the_wire_already() -> None:
     h = Harness(is_idempotent=True)
     h.put(0, b"0" * 150)
-    h.acc.landing.acknowledged(h.take(), 0, -1)
+    h.acc.completion.acknowledged(h.take(), 0, -1)
     for i in range(1, 3):
         h.put(0, b"%d" % i * 150)
     one, two = h.take(), h.take()
-    h.acc.landing.refused(one, ValueError(), 0.0)
+    h.acc.completion.refused(one, ValueError(), 0.0)
     assert h.take() is one
-    h.acc.landing.acknowledged(two, 2, -1)
-    h.acc.landing.refused(one, ValueError(), 0.0)
+    h.acc.completion.acknowledged(two, 2, -1)
+    h.acc.completion.refused(one, ValueError(), 0.0)
     assert h.take() is one
     assert h.acc.expire(1_000.0) == [one.receipt]
 
@@ -551,15 +554,15 @@ def test_what_goes_again_stands_before_what_is_on_the_wire_already() -> None:
 def test_retries_go_in_their_order_before_new_ones() -> None:
     h = Harness(is_idempotent=True)
     h.put(0, b"0" * 150)
-    h.acc.landing.acknowledged(h.take(), 0, -1)
+    h.acc.completion.acknowledged(h.take(), 0, -1)
     for i in range(1, 4):
         h.put(0, b"%d" % i * 150)
     one, two = h.take(), h.take()
-    h.acc.landing.refused(two, ValueError(), 0.0)
-    h.acc.landing.refused(one, ValueError(), 0.0)
+    h.acc.completion.refused(two, ValueError(), 0.0)
+    h.acc.completion.refused(one, ValueError(), 0.0)
     assert h.take() is one
     assert h.acc.outbox.drain(0, 0.0) == []
-    h.acc.landing.acknowledged(one, 1, -1)
+    h.acc.completion.acknowledged(one, 1, -1)
     assert h.take() is two
 
 
@@ -567,7 +570,7 @@ def test_a_new_leader_makes_waiting_needless() -> None:
     h = Harness()
     h.put(0)
     batch = h.take()
-    h.acc.landing.refused(batch, ValueError(), 50.0)
+    h.acc.completion.refused(batch, ValueError(), 50.0)
     h.acc.placement.learn(view({"t": [0, 0, 1]}))  # the same leader in the same epoch
     assert h.acc.outbox.outlook(1.0).nodes == ()
     h.acc.placement.learn(view({"t": [-1, 0, 1]}, epoch=1))
@@ -577,7 +580,7 @@ def test_a_new_leader_makes_waiting_needless() -> None:
     # Known before the answer came: likewise.
     batch = h.take(1)
     h.acc.placement.learn(view({"t": [0, 0, 1]}, epoch=3))
-    h.acc.landing.refused(batch, ValueError(), 50.0)
+    h.acc.completion.refused(batch, ValueError(), 50.0)
     assert h.acc.outbox.outlook(1.0).nodes == (0,)
 
 
@@ -586,7 +589,7 @@ def test_failed(is_idempotent: bool) -> None:
     h = Harness(is_idempotent=is_idempotent)
     receipt = h.put(0)
     error = ValueError("no")
-    h.acc.landing.failed(h.take(), error)
+    h.acc.completion.failed(h.take(), error)
     assert receipt.error is error
     assert h.used() == 0
     del receipt
@@ -598,7 +601,7 @@ def test_an_error_that_was_seen_is_not_lost() -> None:
     h = Harness()
     receipt = h.put(0)
     h.put(0)
-    h.acc.landing.failed(h.take(), ValueError())
+    h.acc.completion.failed(h.take(), ValueError())
     receipt.see(0)
     receipt.see(0)
     receipt.see(1)
@@ -615,12 +618,12 @@ def test_a_batch_that_is_too_large_is_split(is_idempotent: bool) -> None:
         h.put(0, b"%d" % i * 90)
     before = h.used()
     batch = h.take()
-    h.acc.landing.split(batch, ValueError("large"))
+    h.acc.completion.split(batch, ValueError("large"))
     assert h.used() <= before
     parts = []
     while batches := h.acc.outbox.drain(0, 0.0):
         parts += batches
-        h.acc.landing.acknowledged(batches[0], 100, -1)
+        h.acc.completion.acknowledged(batches[0], 100, -1)
     assert len(parts) > 1
     assert [p.attempts for p in parts] == [1] * len(parts)
     assert list(chain.from_iterable(map(values, parts))) == values(batch)
@@ -642,12 +645,12 @@ def test_bad_records_fail_alone(is_idempotent: bool) -> None:
         h.put(0, b"%d" % i)
     batch = h.take()
     bad: dict[int, Exception] = {1: ValueError("one"), 3: ValueError("three")}
-    h.acc.landing.fail_records(batch, bad, ValueError("batch"))
+    h.acc.completion.fail_records(batch, bad, ValueError("batch"))
     again = h.take()
     assert values(again) == [b"0", b"2"]
     if is_idempotent:
-        assert again.identity == Identity(1, 1)
-    h.acc.landing.acknowledged(again, 5, -1)
+        assert again.identity == IdAndEpoch(1, 1)
+    h.acc.completion.acknowledged(again, 5, -1)
     assert receipt.moved is not None
     fates = [(r.error or r.base_offset + i) for r, i in receipt.moved]
     assert fates == [5, bad[1], 6, bad[3]]
@@ -657,12 +660,12 @@ def test_bad_records_fail_alone(is_idempotent: bool) -> None:
 def test_a_batch_of_bad_records_only_is_gone() -> None:
     h = Harness(is_idempotent=True)
     receipt = h.put(0)
-    h.acc.landing.fail_records(h.take(), {0: ValueError()}, ValueError())
+    h.acc.completion.fail_records(h.take(), {0: ValueError()}, ValueError())
     assert receipt.moved is not None
     assert receipt.moved[0][0].error is not None
     assert h.acc.backlog.is_empty
     h.put(0)
-    assert h.take().identity == Identity(1, 1)
+    assert h.take().identity == IdAndEpoch(1, 1)
 
 
 # ---- time ----------------------------------------------------------------------------
@@ -687,7 +690,7 @@ def test_what_waits_too_long_fails(is_idempotent: bool) -> None:
 def test_what_waits_to_be_sent_again_too_long_fails(is_idempotent: bool) -> None:
     h = Harness(is_idempotent=is_idempotent)
     receipt = h.put(0)
-    h.acc.landing.lost(h.take(), ValueError("cut"), 0.0)
+    h.acc.completion.lost(h.take(), ValueError("cut"), 0.0)
     h.acc.outbox.note_cause(None, ValueError("all dead"))
     assert h.acc.expire(100.0) == [receipt]
     assert "sent 1 times; last cause: all dead" in str(receipt.error)
@@ -710,13 +713,13 @@ def test_what_expires_on_the_wire_counts_until_it_lands(
     assert "without an answer yet" in str(receipt.error)
     assert h.used() > 0
     if end == "acknowledged":
-        h.acc.landing.acknowledged(batch, 0, -1)
+        h.acc.completion.acknowledged(batch, 0, -1)
     elif end == "failed":
-        h.acc.landing.failed(batch, ValueError())
+        h.acc.completion.failed(batch, ValueError())
     elif end == "lost":
-        h.acc.landing.lost(batch, ValueError(), 0.0)
+        h.acc.completion.lost(batch, ValueError(), 0.0)
     else:
-        h.acc.landing.split(batch, ValueError())
+        h.acc.completion.split(batch, ValueError())
     assert isinstance(receipt.error, DeliveryTimeout)
     assert h.used() == 0
     assert h.acc.backlog.is_empty
@@ -761,7 +764,7 @@ def test_failing_all() -> None:
     assert isinstance(expired.error, DeliveryTimeout)
     assert None in seen
     assert h.acc.statistics().waiting_batches == 0
-    h.acc.landing.failed(on_wire, ValueError())
+    h.acc.completion.failed(on_wire, ValueError())
     assert not h.acc.backlog.is_empty  # the expired one is still on the wire
 
 
@@ -773,7 +776,9 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     limits = replace(LIMITS, batch_size=900, max_in_flight=2, linger=0.0)
     h = Harness({"t": [0]}, limits, is_idempotent=is_idempotent)
     h.put(0)
-    h.acc.landing.acknowledged(h.take(), 0, -1)  # from now on several may be under way
+    h.acc.completion.acknowledged(
+        h.take(), 0, -1
+    )  # from now on several may be under way
     h.acc.outbox.node(0).answered(0.0)
     h.put(0)
     on_wire = [h.take()]
@@ -785,7 +790,7 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     assert not is_idempotent or h.acc.outbox.outlook(0.0).nodes == ()
     assert len({id(receipt) for receipt in receipts}) == 1
     assert h.acc.statistics().waiting_batches == 1
-    h.acc.landing.acknowledged(on_wire[0], 1, -1)
+    h.acc.completion.acknowledged(on_wire[0], 1, -1)
     h.acc.outbox.node(0).answered(0.0)
     assert h.acc.outbox.outlook(0.0).nodes == (0,)
     assert h.take().count == 10
@@ -817,7 +822,7 @@ def test_after_a_refusal_for_their_size_batches_are_smaller() -> None:
         h.put(0, b"x" * 80)
     batch = h.take()
     size = batch.builder.size_bytes
-    h.acc.landing.split(batch, ValueError("large"))
+    h.acc.completion.split(batch, ValueError("large"))
     largest = {"t": 0, "u": 0}
     for topic in largest:
         for _ in range(20):
@@ -854,7 +859,7 @@ def test_growing_keeps_to_its_limits(steps: list[tuple[str, int]], size: int) ->
         elif on_wire:
             batch, sent = on_wire.popleft()
             assert batch.encode() == sent
-            h.acc.landing.acknowledged(batch, 0, -1)
+            h.acc.completion.acknowledged(batch, 0, -1)
         queues = h.acc.backlog.topics["t"].queues if "t" in h.acc.backlog.topics else {}
         batches = [batch for queue in queues.values() for batch in queue.waiting]
         batches += [batch for batch, _ in on_wire]
@@ -924,47 +929,47 @@ class World:
     def drain(self, number: int) -> None:
         self.wire += self.h.acc.outbox.drain(number % 2, self.now)
 
-    def landing(self, number: int) -> ProduceBatch | None:
+    def completion(self, number: int) -> ProduceBatch | None:
         return self.wire.pop(number % len(self.wire)) if self.wire else None
 
     def ack(self, number: int) -> None:
-        batch = self.landing(number)
+        batch = self.completion(number)
         if batch is not None:
-            self.h.acc.landing.acknowledged(batch, 0, -1)
+            self.h.acc.completion.acknowledged(batch, 0, -1)
             if not batch.is_expired:
                 log = self.written[batch.partition.partition]
                 log.extend(int(value[:8]) for value in values(batch) if value)
 
     def refuse(self, number: int) -> None:
-        self.again(number, self.h.acc.landing.refused)
+        self.again(number, self.h.acc.completion.refused)
 
     def lose(self, number: int) -> None:
-        self.again(number, self.h.acc.landing.lost)
+        self.again(number, self.h.acc.completion.lost)
 
     def again(
         self, number: int, how: Callable[[ProduceBatch, Exception, float], None]
     ) -> None:
-        batch = self.landing(number)
+        batch = self.completion(number)
         if batch is not None:
             how(batch, ValueError("again"), self.now + number)
 
     def fail(self, number: int) -> None:
-        batch = self.landing(number)
+        batch = self.completion(number)
         if batch is not None:
-            self.h.acc.landing.failed(batch, ValueError("fail"))
+            self.h.acc.completion.failed(batch, ValueError("fail"))
 
     def split(self, number: int) -> None:
-        batch = self.landing(number)
+        batch = self.completion(number)
         if batch is not None and batch.count > 1:
-            self.h.acc.landing.split(batch, ValueError("large"))
+            self.h.acc.completion.split(batch, ValueError("large"))
         elif batch is not None:
-            self.h.acc.landing.failed(batch, ValueError("large"))
+            self.h.acc.completion.failed(batch, ValueError("large"))
 
     def bad(self, number: int) -> None:
-        batch = self.landing(number)
+        batch = self.completion(number)
         if batch is not None:
             index = number % batch.count
-            self.h.acc.landing.fail_records(
+            self.h.acc.completion.fail_records(
                 batch, {index: ValueError("bad")}, ValueError("batch")
             )
 
@@ -1021,18 +1026,18 @@ def test_the_next_deadline_is_that_of_the_oldest_on_any_wire() -> None:
     assert h.acc.outbox.outlook(50.0).wake_at == 101.0
 
 
-def test_a_deadline_of_what_has_landed_is_forgotten_once_it_has_passed() -> None:
+def test_a_deadline_of_what_was_answered_is_forgotten_once_it_has_passed() -> None:
     h = Harness()
     h.put(0, now=0.0)
     first = h.take()
     h.put(1, now=5.0)
     second = h.take()
     assert h.acc.expire(6.0) == []
-    h.acc.landing.acknowledged(first, 0, -1)
+    h.acc.completion.acknowledged(first, 0, -1)
     assert h.acc.backlog.expires_at == 100.0
     assert h.acc.expire(100.0) == []
     assert h.acc.backlog.expires_at == 105.0
-    h.acc.landing.acknowledged(second, 0, -1)
+    h.acc.completion.acknowledged(second, 0, -1)
     assert h.acc.outbox.outlook(101.0).wake_at == float("inf")
 
 
@@ -1057,7 +1062,7 @@ def test_records_go_into_the_open_batch_by_themselves() -> None:
     assert values(batch) == [b"v", b"w"]
     assert batch.charged == batch.builder.size_bytes == h.used()
     assert take_directly(h) is None  # it is on the wire
-    h.acc.landing.acknowledged(batch, 10, -1)
+    h.acc.completion.acknowledged(batch, 10, -1)
     assert delivery.result().offset == 11
     assert h.used() == 0
 
@@ -1240,14 +1245,14 @@ def test_a_topic_is_in_use_as_long_as_open_batches_take_records() -> None:
     h = Harness()
     h.put(None, now=1.0)
     assert take_directly(h) is not None  # some time later
-    h.acc.landing.acknowledged(h.take(now=9.0), 0, -1)
+    h.acc.completion.acknowledged(h.take(now=9.0), 0, -1)
     assert h.acc.backlog.topics_in_use(8.0) == {"t"}
 
 
 def drained(h: Harness) -> list[ProduceBatch]:
     batches = h.acc.outbox.drain(0, 0.0) + h.acc.outbox.drain(1, 0.0)
     for batch in batches:
-        h.acc.landing.acknowledged(batch, 0, -1)
+        h.acc.completion.acknowledged(batch, 0, -1)
     return batches
 
 
@@ -1331,7 +1336,7 @@ def test_what_was_sent_goes_on_whatever_is_admitted() -> None:
     h.acc.gate.admitted = frozenset()
     (queue,) = h.acc.backlog.active.values()
     assert not h.acc.gate.must_wait(queue)
-    h.acc.landing.lost(batch, ValueError(), 0.0)
+    h.acc.completion.lost(batch, ValueError(), 0.0)
     assert not h.acc.gate.must_wait(queue)
     assert h.take() is batch
 
@@ -1340,8 +1345,8 @@ def test_an_abort_drops_what_cannot_be_in_the_log() -> None:
     h = Harness({"t": [0, 0, 0]}, is_idempotent=True)
     on_wire, lost, refused = h.put(0), h.put(1), h.put(2)
     batches = {batch.partition: batch for batch in h.acc.outbox.drain(0, 0.0)}
-    h.acc.landing.lost(batches[T1], ValueError(), 5.0)
-    h.acc.landing.refused(batches[T2], ValueError(), 5.0)
+    h.acc.completion.lost(batches[T1], ValueError(), 5.0)
+    h.acc.completion.refused(batches[T2], ValueError(), 5.0)
     waiting, unknown = h.put(0), h.put(0, topic="unknown")
     dropped = h.acc.drop_unsent(aborted)
     assert set(map(id, dropped)) == {id(refused), id(waiting), id(unknown)}
@@ -1350,10 +1355,10 @@ def test_an_abort_drops_what_cannot_be_in_the_log() -> None:
     assert on_wire.error is None
     assert lost.error is None
     assert not h.acc.is_drained
-    h.acc.landing.acknowledged(batches[T0], 0, -1)
+    h.acc.completion.acknowledged(batches[T0], 0, -1)
     again = h.take(now=5.0)
     assert again is batches[T1]
-    h.acc.landing.acknowledged(again, 0, -1)
+    h.acc.completion.acknowledged(again, 0, -1)
     assert h.acc.is_drained
     assert h.used() == 0
     assert h.acc.drop_unsent(aborted) == []
@@ -1368,7 +1373,7 @@ def test_a_broker_that_refuses_the_client_fails_what_only_it_would_get() -> None
     assert h.acc.refuse(0, refusal) == [waiting]
     assert waiting.error is refusal
     assert sent.error is other.error is None
-    h.acc.landing.acknowledged(batch, 0, -1)
+    h.acc.completion.acknowledged(batch, 0, -1)
     assert h.take(1).partition == T1
     assert h.put(0).error is None
 
@@ -1410,7 +1415,7 @@ def test_what_is_not_admitted_never_leaves(steps: list[tuple[str, int]]) -> None
             for batch in h.acc.outbox.drain(0, 0.0):
                 taken += 1
                 assert batch.partition in admitted
-                h.acc.landing.acknowledged(batch, taken, -1)
+                h.acc.completion.acknowledged(batch, taken, -1)
                 h.acc.outbox.node(0).answered(0.0)
         else:
             h.acc.drop_unsent(aborted)
@@ -1439,18 +1444,18 @@ def test_keyless_records_leave_a_partition_that_refuses_until_it_accepts() -> No
     assert h.put(None).partition == 0
     batch = h.take()
     h.put(None)  # it stays in the partition, behind the batch
-    h.acc.landing.refused(batch, RuntimeError("too few replicas"), 1.0)
+    h.acc.completion.refused(batch, RuntimeError("too few replicas"), 1.0)
     assert h.put(None).partition == 1
     again = h.take(now=1.0)
     assert again is batch
-    h.acc.landing.acknowledged(again, 0, -1)
+    h.acc.completion.acknowledged(again, 0, -1)
     assert h.acc.availability.usable(h.acc.backlog.topics["t"]) == (0, 1)
 
 
 def test_a_partition_that_has_nothing_left_is_tried_again() -> None:
     h = Harness({"t": [0, 1]}, LARGE)
     h.put(0)
-    h.acc.landing.refused(h.take(), RuntimeError("too few replicas"), 1.0)
+    h.acc.completion.refused(h.take(), RuntimeError("too few replicas"), 1.0)
     topic = h.acc.backlog.topics["t"]
     assert h.acc.availability.usable(topic) == (1,)
     h.acc.expire(200.0)
@@ -1461,14 +1466,14 @@ def test_keyless_records_stay_where_all_partitions_refuse() -> None:
     h = Harness({"t": [0, 1]}, LARGE)
     for partition in (0, 1):
         h.put(partition)
-        h.acc.landing.refused(h.take(partition), RuntimeError("no"), 1.0)
+        h.acc.completion.refused(h.take(partition), RuntimeError("no"), 1.0)
     assert [h.put(None).partition for _ in range(5)] == [0] * 5
 
 
 def test_a_leader_that_is_busy_with_markers_keeps_its_records() -> None:
     h = Harness({"t": [0, 1]}, LARGE)
     h.put(None)
-    h.acc.landing.refused(h.take(), RuntimeError("markers"), 1.0, is_busy=True)
+    h.acc.completion.refused(h.take(), RuntimeError("markers"), 1.0, is_busy=True)
     assert h.put(None).partition == 0
 
 
@@ -1588,7 +1593,7 @@ def stalled(leaders: list[int]) -> Harness:
     for partition in range(len(leaders)):
         h.put(partition)
     for batch in h.acc.outbox.drain(0, 0.0):
-        h.acc.landing.acknowledged(batch, 0, -1)
+        h.acc.completion.acknowledged(batch, 0, -1)
     h.acc.outbox.node(0).answered(0.0)
     h.acc.placement.learn(view({"t": leaders}, epoch=1))
     return h

@@ -7,7 +7,7 @@ from kafkaio._machines.api_versions import (
     Announced,
     ApiVersions,
     Features,
-    SecondLooks,
+    VersionRechecks,
     software_version,
 )
 from kafkaio.errors import UnsupportedVersion
@@ -156,20 +156,20 @@ def test_the_lowest_version_is_that_of_the_oldest_broker() -> None:
 
 
 def test_a_broker_is_asked_again_when_a_request_found_no_version() -> None:
-    looks = SecondLooks()
+    looks = VersionRechecks()
     good, bad = announced(ApiKey.FETCH, 4, 12), announced(ApiKey.PRODUCE, 3, 9)
     assert good.usable(FetchRequest) == 12
     assert not looks.is_due(1, good, 0.0, 100.0)
     for _ in range(2):
         with pytest.raises(UnsupportedVersion):
             bad.usable(FetchRequest)
-    assert bad.has_missed
+    assert bad.missed
     assert not looks.is_due(1, bad, 100.0, 104.9)
     assert looks.is_due(1, bad, 100.0, 105.0)
 
 
 def test_a_broker_that_means_it_is_asked_more_and_more_seldom() -> None:
-    looks, asked_at, waits = SecondLooks(), 0.0, list[float]()
+    looks, asked_at, waits = VersionRechecks(), 0.0, list[float]()
     for _ in range(10):
         old = announced(ApiKey.PRODUCE, 3, 9)
         old.miss(ApiKey.FETCH)
@@ -189,4 +189,4 @@ def test_what_the_user_limits_is_no_reason_to_ask_again() -> None:
     versions = ApiVersions(ranges={ApiKey.FETCH: (4, 2)}, limits={ApiKey.FETCH: 2})
     with pytest.raises(UnsupportedVersion):
         versions.usable(FetchRequest)
-    assert not versions.has_missed
+    assert not versions.missed

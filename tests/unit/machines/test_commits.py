@@ -7,11 +7,11 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from kafkaio._machines.commits import Answer, CallOutcome, CommitQueue, Merge
+from kafkaio._machines.commits import CallOutcome, CommitAnswer, CommitQueue, Merge
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
-COMMITTED, RETRY, REFUSED, INVALID, UNKNOWN = Answer
+COMMITTED, RETRY, REFUSED, INVALID, UNKNOWN = CommitAnswer
 _MUCH = 1 << 20
 
 
@@ -132,14 +132,14 @@ class Coordinator:
         self.unfit = unfit
         self.stands = dict[TopicPartition, OffsetAndMetadata]()
 
-    def says(self, tp: TopicPartition, to: OffsetAndMetadata) -> Answer:
+    def says(self, tp: TopicPartition, to: OffsetAndMetadata) -> CommitAnswer:
         if tp in self.forbidden:
             return REFUSED
         return INVALID if to.offset in self.unfit else COMMITTED
 
     def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> dict[TopicPartition, Answer]:
+    ) -> dict[TopicPartition, CommitAnswer]:
         answers = {tp: self.says(tp, to) for tp, to in offsets.items()}
         self.stands |= {tp: offsets[tp] for tp in answers if answers[tp] is COMMITTED}
         return answers
@@ -201,7 +201,7 @@ def test_every_call_ends_once_unless_it_was_withdrawn(
     for gone in data.draw(st.sets(st.sampled_from(sorted(left)))):
         waiting.withdraw(gone)
         left.discard(gone)
-    answers = {tp: data.draw(st.sampled_from(Answer)) for tp in merge.offsets}
+    answers = {tp: data.draw(st.sampled_from(CommitAnswer)) for tp in merge.offsets}
     outcomes = [*waiting.answered(merge, answers)]
     ended = [outcome.call for outcome in outcomes if outcome.has_ended]
     rest = waiting.merge()

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from kafkaio._machines.detached import DetachedEnd, DetachedTransaction, end_of
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import End, Protocol
 
 COMMIT, ABORT = True, False
@@ -41,16 +41,16 @@ def test_what_an_answer_says(
 
 @pytest.mark.parametrize("protocol", Protocol)
 def test_it_survives_the_way_to_another_process(protocol: Protocol) -> None:
-    end = End(Identity(7, 3), protocol, is_commit=True)
+    end = End(IdAndEpoch(7, 3), protocol, is_commit=True)
     made = DetachedTransaction.of("billing", end, is_empty=False)
     found = pickle.loads(pickle.dumps(made))
     assert found == made
     assert hash(found) == hash(made)
     assert found.end(commit=True) == end
-    assert found.end(commit=False) == End(Identity(7, 3), protocol, is_commit=False)
+    assert found.end(commit=False) == End(IdAndEpoch(7, 3), protocol, is_commit=False)
 
 
 def test_the_newest_protocol_is_assumed() -> None:
     assert DetachedTransaction("t", 7, 3).end(commit=True) == End(
-        Identity(7, 3), Protocol.TV2, is_commit=True
+        IdAndEpoch(7, 3), Protocol.TV2, is_commit=True
     )

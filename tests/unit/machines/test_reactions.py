@@ -4,7 +4,7 @@ from kafkaio._machines.reactions import (
     BASE,
     OVERRIDES,
     Reaction,
-    Step,
+    ReactionStep,
     is_foreign,
     known_code,
     reaction,
@@ -36,7 +36,7 @@ def test_fatal_is_never_retried() -> None:
         wanted
         for table in OVERRIDES.values()
         for wanted in table.values()
-        if wanted.step in {Step.FATAL, Step.ABORT, Step.SUCCESS}
+        if wanted.step in {ReactionStep.FATAL, ReactionStep.ABORT, ReactionStep.SUCCESS}
     ]
     assert found
     assert not any(wanted.retry for wanted in found)
@@ -51,7 +51,9 @@ def test_overrides_are_of_known_apis_and_change_something() -> None:
 
 def test_only_one_of_the_two_codes_for_size_divides_a_batch() -> None:
     # The other is of a batch larger than a segment of the log, which Java fails, too.
-    assert reaction(ApiKey.PRODUCE, E.MESSAGE_TOO_LARGE).step is Step.SPLIT_BATCH
+    assert (
+        reaction(ApiKey.PRODUCE, E.MESSAGE_TOO_LARGE).step is ReactionStep.SPLIT_BATCH
+    )
     assert reaction(ApiKey.PRODUCE, E.RECORD_LIST_TOO_LARGE) == Reaction()
 
 
@@ -64,34 +66,38 @@ def test_codes_of_newer_brokers_are_final() -> None:
 @pytest.mark.parametrize(
     ("api", "code", "step"),
     [
-        (ApiKey.PRODUCE, E.DUPLICATE_SEQUENCE_NUMBER, Step.SUCCESS),
-        (ApiKey.PRODUCE, E.MESSAGE_TOO_LARGE, Step.SPLIT_BATCH),
-        (ApiKey.PRODUCE, E.OUT_OF_ORDER_SEQUENCE_NUMBER, Step.CHECK_SEQUENCE),
-        (ApiKey.PRODUCE, E.INVALID_PRODUCER_EPOCH, Step.ABORT),
-        (ApiKey.PRODUCE, E.INVALID_PRODUCER_ID_MAPPING, Step.ABORT),
-        (ApiKey.END_TXN, E.INVALID_PRODUCER_EPOCH, Step.FATAL),
-        (ApiKey.FETCH, E.OFFSET_OUT_OF_RANGE, Step.RESET_POSITION),
-        (ApiKey.FETCH, E.INVALID_FETCH_SESSION_EPOCH, Step.RESET_SESSION),
-        (ApiKey.FETCH, E.FETCH_SESSION_TOPIC_ID_ERROR, Step.RESET_SESSION),
-        (ApiKey.HEARTBEAT, E.REBALANCE_IN_PROGRESS, Step.REJOIN),
-        (ApiKey.HEARTBEAT, E.ILLEGAL_GENERATION, Step.RESET_GENERATION),
-        (ApiKey.SYNC_GROUP, E.UNKNOWN_MEMBER_ID, Step.RESET_MEMBER),
-        (ApiKey.JOIN_GROUP, E.MEMBER_ID_REQUIRED, Step.REJOIN),
-        (ApiKey.JOIN_GROUP, E.FENCED_INSTANCE_ID, Step.FATAL),
-        (ApiKey.LEAVE_GROUP, E.UNKNOWN_MEMBER_ID, Step.SUCCESS),
-        (ApiKey.CONSUMER_GROUP_HEARTBEAT, E.FENCED_MEMBER_EPOCH, Step.RESET_MEMBER),
-        (ApiKey.CONSUMER_GROUP_HEARTBEAT, E.UNRELEASED_INSTANCE_ID, Step.FATAL),
-        (ApiKey.TXN_OFFSET_COMMIT, E.ILLEGAL_GENERATION, Step.ABORT),
-        (ApiKey.METADATA, E.REBOOTSTRAP_REQUIRED, Step.REBOOTSTRAP),
+        (ApiKey.PRODUCE, E.DUPLICATE_SEQUENCE_NUMBER, ReactionStep.SUCCESS),
+        (ApiKey.PRODUCE, E.MESSAGE_TOO_LARGE, ReactionStep.SPLIT_BATCH),
+        (ApiKey.PRODUCE, E.OUT_OF_ORDER_SEQUENCE_NUMBER, ReactionStep.CHECK_SEQUENCE),
+        (ApiKey.PRODUCE, E.INVALID_PRODUCER_EPOCH, ReactionStep.ABORT),
+        (ApiKey.PRODUCE, E.INVALID_PRODUCER_ID_MAPPING, ReactionStep.ABORT),
+        (ApiKey.END_TXN, E.INVALID_PRODUCER_EPOCH, ReactionStep.FATAL),
+        (ApiKey.FETCH, E.OFFSET_OUT_OF_RANGE, ReactionStep.RESET_POSITION),
+        (ApiKey.FETCH, E.INVALID_FETCH_SESSION_EPOCH, ReactionStep.RESET_SESSION),
+        (ApiKey.FETCH, E.FETCH_SESSION_TOPIC_ID_ERROR, ReactionStep.RESET_SESSION),
+        (ApiKey.HEARTBEAT, E.REBALANCE_IN_PROGRESS, ReactionStep.REJOIN),
+        (ApiKey.HEARTBEAT, E.ILLEGAL_GENERATION, ReactionStep.RESET_GENERATION),
+        (ApiKey.SYNC_GROUP, E.UNKNOWN_MEMBER_ID, ReactionStep.RESET_MEMBER),
+        (ApiKey.JOIN_GROUP, E.MEMBER_ID_REQUIRED, ReactionStep.REJOIN),
+        (ApiKey.JOIN_GROUP, E.FENCED_INSTANCE_ID, ReactionStep.FATAL),
+        (ApiKey.LEAVE_GROUP, E.UNKNOWN_MEMBER_ID, ReactionStep.SUCCESS),
+        (
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            E.FENCED_MEMBER_EPOCH,
+            ReactionStep.RESET_MEMBER,
+        ),
+        (ApiKey.CONSUMER_GROUP_HEARTBEAT, E.UNRELEASED_INSTANCE_ID, ReactionStep.FATAL),
+        (ApiKey.TXN_OFFSET_COMMIT, E.ILLEGAL_GENERATION, ReactionStep.ABORT),
+        (ApiKey.METADATA, E.REBOOTSTRAP_REQUIRED, ReactionStep.REBOOTSTRAP),
     ],
 )
-def test_what_an_api_does_besides(api: ApiKey, code: E, step: Step) -> None:
+def test_what_an_api_does_besides(api: ApiKey, code: E, step: ReactionStep) -> None:
     assert reaction(api, code).step is step
 
 
 def test_commit_and_fetch_of_offsets() -> None:
     rebalancing = reaction(ApiKey.OFFSET_COMMIT, E.REBALANCE_IN_PROGRESS)
-    assert rebalancing == Reaction(step=Step.REJOIN)
+    assert rebalancing == Reaction(step=ReactionStep.REJOIN)
     late = reaction(ApiKey.OFFSET_COMMIT, E.REQUEST_TIMED_OUT)
     assert late.retry
     assert late.refind_coordinator

@@ -4,13 +4,13 @@ from math import inf
 
 from hypothesis import given, strategies as st
 
-from kafkaio._machines.sasl.session import Session
+from kafkaio._machines.sasl.session import AuthenticatedSession
 
 ROLLS = st.floats(0, 1, exclude_max=True)
 
 
 def test_a_session_without_a_limit_is_never_renewed() -> None:
-    session = Session.begun(10.0, 9.0, 0.0, 0.5)
+    session = AuthenticatedSession.begun(10.0, 9.0, 0.0, 0.5)
     assert session.ends_at == session.renew_at == inf
     assert not session.is_short
 
@@ -19,7 +19,7 @@ def test_a_session_without_a_limit_is_never_renewed() -> None:
 def test_a_session_is_renewed_before_its_end(
     roll: float, lifetime: float, delay: float
 ) -> None:
-    session = Session.begun(100.0 + delay, 100.0, lifetime, roll)
+    session = AuthenticatedSession.begun(100.0 + delay, 100.0, lifetime, roll)
     assert not session.is_short
     assert session.renew_at >= session.renewable_at == 100.0 + delay + 1.1
     assert session.renew_at >= 100.0 + 0.85 * lifetime
@@ -37,7 +37,7 @@ def test_a_session_is_renewed_before_its_end(
 def test_a_short_session_ends_before_it_can_be_renewed(
     roll: float, lifetime: float
 ) -> None:
-    session = Session.begun(5.0, 5.0, lifetime, roll)
+    session = AuthenticatedSession.begun(5.0, 5.0, lifetime, roll)
     assert session.is_short
     assert 5.0 + 0.85 * lifetime <= session.renew_at < session.ends_at
     assert session.renewable_at == 5.0 + 1.1

@@ -13,7 +13,7 @@ from hypothesis.stateful import (
 from kafkaio._machines.sequence import (
     MAX_UNDER_WAY,
     UNNUMBERED,
-    Identity,
+    IdAndEpoch,
     PartitionSequence,
     ProducerIdentity,
     advance,
@@ -22,7 +22,7 @@ from kafkaio._machines.sequence import (
 
 class Batch:
     def __init__(self, count: int = 1, label: int = 0) -> None:
-        self.identity: Identity | None = None
+        self.identity: IdAndEpoch | None = None
         self.base_sequence = UNNUMBERED
         self.is_on_wire = False
         self.is_uncertain = False
@@ -41,7 +41,7 @@ class Batch:
 
 def started(epoch: int = 0) -> tuple[ProducerIdentity, PartitionSequence[Batch]]:
     producer = ProducerIdentity()
-    producer.obtained(Identity(7, epoch))
+    producer.obtained(IdAndEpoch(7, epoch))
     return producer, PartitionSequence(producer)
 
 
@@ -70,7 +70,7 @@ def test_nothing_goes_without_an_identity() -> None:
     batch = Batch()
     assert sequence.sendable(batch) is None
     assert producer.bump() is None
-    producer.obtained(Identity(7, 3))
+    producer.obtained(IdAndEpoch(7, 3))
     assert sequence.sendable(batch) is batch
     assert sequence.sendable(None) is None
 
@@ -126,12 +126,12 @@ def test_a_gap_before_the_next_batch_takes_a_new_epoch() -> None:
     sequence.out_of_order(two)
     assert sequence.sendable(one) is one
     assert (one.numbers, two.numbers) == ((1, 0), (1, 2))
-    assert producer.current == Identity(7, 1)
+    assert producer.current == IdAndEpoch(7, 1)
     sequence.sent(one)
     assert sequence.sendable(three) is None
     sequence.acked(one)
     assert sequence.sendable(two) is two
-    assert producer.current == Identity(7, 1)
+    assert producer.current == IdAndEpoch(7, 1)
 
 
 def test_a_failed_batch_takes_a_new_epoch_for_those_behind_it() -> None:
@@ -172,7 +172,7 @@ def test_a_batch_that_expired_on_the_wire_may_turn_out_written() -> None:
     new = Batch()
     send_new(sequence, new)
     assert new.numbers == (0, 12)
-    assert producer.current == Identity(7, 0)
+    assert producer.current == IdAndEpoch(7, 0)
 
 
 def test_a_batch_that_expired_and_failed_takes_a_new_epoch() -> None:
@@ -246,7 +246,7 @@ def test_partitions_share_a_new_epoch_and_take_it_when_they_are_idle() -> None:
     send_new(first, broken)
     first.failed(broken)
     assert first.sendable(Batch()) is not None
-    assert producer.current == Identity(7, 1)
+    assert producer.current == IdAndEpoch(7, 1)
     # One fails too, and there is a new epoch already; the other goes on as it is.
     second.failed(others[0])
     third.acked(others[1])
@@ -254,7 +254,7 @@ def test_partitions_share_a_new_epoch_and_take_it_when_they_are_idle() -> None:
     for sequence, batch in zip((second, third), new, strict=True):
         send_new(sequence, batch)
     assert [b.numbers for b in new] == [(1, 0), (1, 0)]
-    assert producer.current == Identity(7, 1)
+    assert producer.current == IdAndEpoch(7, 1)
 
 
 def test_an_idle_partition_waits_for_the_new_id() -> None:
@@ -286,9 +286,9 @@ def test_used_up_epochs_need_a_new_id() -> None:
     assert producer.current is None
     other: PartitionSequence[Batch] = PartitionSequence(producer)
     assert other.sendable(Batch()) is None
-    producer.obtained(Identity(8, 0))
+    producer.obtained(IdAndEpoch(8, 0))
     assert sequence.sendable(three) is three
-    assert three.identity == Identity(8, 0)
+    assert three.identity == IdAndEpoch(8, 0)
     assert three.base_sequence == 0
 
 
@@ -326,7 +326,7 @@ class Schedule(RuleBasedStateMachine):
         super().__init__()
         self.producer = ProducerIdentity()
         # Close to where ids and numbers wrap.
-        self.producer.obtained(Identity(1, 32766))
+        self.producer.obtained(IdAndEpoch(1, 32766))
         self.sequence: PartitionSequence[Batch] = PartitionSequence(self.producer)
         self.broker = Broker()
         self.waiting: list[Batch] = []
@@ -345,7 +345,7 @@ class Schedule(RuleBasedStateMachine):
     @rule()
     def send(self) -> None:
         if self.producer.current is None:
-            self.producer.obtained(Identity(self.labels + 2, 0))
+            self.producer.obtained(IdAndEpoch(self.labels + 2, 0))
         batch = self.sequence.sendable(self.waiting[0] if self.waiting else None)
         if batch is None:
             return
@@ -458,7 +458,7 @@ def test_an_early_answer_to_a_later_batch_is_not_taken_back() -> None:
 
 def transactional() -> tuple[ProducerIdentity, PartitionSequence[Batch]]:
     producer = ProducerIdentity(is_transactional=True)
-    producer.obtained(Identity(7, 0))
+    producer.obtained(IdAndEpoch(7, 0))
     return producer, PartitionSequence(producer)
 
 
@@ -470,9 +470,9 @@ def test_a_transactional_producer_reports_a_gap_and_takes_no_epoch() -> None:
     assert not producer.has_gap
     assert sequence.sendable(behind) is None
     assert producer.has_gap
-    assert producer.current == Identity(7, 0)
+    assert producer.current == IdAndEpoch(7, 0)
     assert behind.identity is None
-    producer.obtained(Identity(7, 1))  # from the coordinator
+    producer.obtained(IdAndEpoch(7, 1))  # from the coordinator
     assert not producer.has_gap
     send_new(sequence, behind)
     assert behind.numbers == (1, 0)
@@ -496,7 +496,7 @@ def test_several_go_from_the_beginning_where_the_first_number_is_checked() -> No
     assert sequence.sendable(Batch()) is None
     for batch in list(sequence.under_way):
         sequence.acked(batch)
-    producer.obtained(Identity(7, 1))
+    producer.obtained(IdAndEpoch(7, 1))
     again = [Batch() for _ in range(MAX_UNDER_WAY)]
     send_new(sequence, *again)
     assert [batch.numbers for batch in again] == [(1, n) for n in range(5)]
@@ -512,7 +512,10 @@ def test_epochs_of_a_transactional_producer_are_the_coordinators(
     """No batch has another identity, and in each epoch numbers begin at 0."""
     producer, sequence = transactional()
     producer.is_first_checked = is_first_checked
-    given_out, numbers = {Identity(7, 0)}, dict[Identity, list[int]]()
+    given_out, numbers = (
+        {IdAndEpoch(7, 0)},
+        dict[IdAndEpoch, list[int]](),
+    )
     for step in steps:
         head = next((b for b in sequence.under_way if not b.is_on_wire), None)
         if step == "send":
@@ -522,8 +525,8 @@ def test_epochs_of_a_transactional_producer_are_the_coordinators(
                 assert batch.identity in given_out
                 numbers.setdefault(batch.identity, []).append(batch.base_sequence)
         elif step == "next" and not sequence.under_way:
-            producer.obtained(Identity(7, len(given_out)))
-            given_out.add(Identity(7, len(given_out)))
+            producer.obtained(IdAndEpoch(7, len(given_out)))
+            given_out.add(IdAndEpoch(7, len(given_out)))
         elif sequence.under_way and sequence.under_way[0].is_on_wire:
             first = sequence.under_way[0]
             {"ack": sequence.acked, "fail": sequence.failed}.get(
@@ -536,9 +539,9 @@ def test_epochs_of_a_transactional_producer_are_the_coordinators(
 
 
 def test_which_identity_may_follow() -> None:
-    old = Identity(7, 3)
-    assert Identity(7, 4).may_follow(old)
-    assert Identity(7, 5).may_follow(old)
-    assert Identity(8, 0).may_follow(old)
+    old = IdAndEpoch(7, 3)
+    assert IdAndEpoch(7, 4).may_follow(old)
+    assert IdAndEpoch(7, 5).may_follow(old)
+    assert IdAndEpoch(8, 0).may_follow(old)
     for other in [(7, 3), (7, 2), (7, -1), (7, 6), (8, 4), (-1, -1), (-1, 0), (8, -1)]:
-        assert not Identity(*other).may_follow(old)
+        assert not IdAndEpoch(*other).may_follow(old)

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import (
     OVER,
     PROBE_WITHIN,
@@ -37,8 +37,8 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
-FIRST = Identity(7, 0)
-NEXT = Identity(7, 1)
+FIRST = IdAndEpoch(7, 0)
+NEXT = IdAndEpoch(7, 1)
 ERROR = KafkaError("the reason")
 OTHER = KafkaError("another reason")
 TV1, TV2 = Protocol.TV1, Protocol.TV2
@@ -82,7 +82,7 @@ def ending(protocol: Protocol = TV2, *, is_commit: bool = True) -> TransactionMa
 
 
 def answer(
-    machine: TransactionMachine, code: int, identity: Identity | None = None
+    machine: TransactionMachine, code: int, identity: IdAndEpoch | None = None
 ) -> Effects:
     error = None if code == ErrorCode.NONE else KafkaError("no")
     return machine.end_answered(102.0, identity, error, code)
@@ -111,9 +111,9 @@ def aborting() -> TransactionMachine:
     return machine
 
 
-def doomed() -> TransactionMachine:
+def abort_only() -> TransactionMachine:
     machine = written()
-    machine.doom(100.0, ERROR)
+    machine.mark_abort_only(100.0, ERROR)
     return machine
 
 
@@ -135,7 +135,7 @@ def bumped_with_harm(*groups: str) -> TransactionMachine:
     for group in groups:
         machine.want_offsets(100.0, group)
         machine.added(100.0)
-    machine.doom(100.0, ERROR, has_harm=True)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
     answer(machine, 0)
@@ -182,7 +182,7 @@ IN: Final[dict[TxnState, Callable[[], TransactionMachine]]] = {
     TxnState.READY: ready,
     TxnState.OPEN: opened,
     TxnState.COMMITTING: committing,
-    TxnState.DOOMED: doomed,
+    TxnState.ABORT_ONLY: abort_only,
     TxnState.ABORTING: aborting,
     TxnState.UNKNOWN: ending,
     TxnState.BUMPING: bumping,
@@ -208,7 +208,10 @@ CALLS: Final[
     "want_partitions": (lambda m: m.want_partitions(200.0, [B]), (TxnEvent.WANT,)),
     "want_offsets": (lambda m: m.want_offsets(200.0, "g"), (TxnEvent.WANT,)),
     "sending": (lambda m: m.sending(200.0, [B]), (TxnEvent.SENDING,)),
-    "doom": (lambda m: m.doom(200.0, OTHER, has_harm=True), (TxnEvent.DOOM,)),
+    "mark_abort_only": (
+        lambda m: m.mark_abort_only(200.0, OTHER, has_harm=True),
+        (TxnEvent.ABORT_ONLY,),
+    ),
     "commit": (lambda m: m.commit(), (TxnEvent.COMMIT,)),
     "abort": (lambda m: m.abort(), (TxnEvent.ABORT,)),
     "detach": (lambda m: m.detach(), (TxnEvent.DETACH,)),
@@ -303,7 +306,7 @@ def test_an_empty_transaction_costs_no_request(
 
 def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
     machine = written(TV1)
-    assert machine.doom(100.0, ERROR, has_harm=True) == (DropUnsent(),)
+    assert machine.mark_abort_only(100.0, ERROR, has_harm=True) == (DropUnsent(),)
     machine.abort()
     machine.drained(101.0)
     assert machine.request == End(FIRST, TV1, is_commit=False)
@@ -322,7 +325,7 @@ def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
 def test_a_refused_epoch_in_tv1_is_never_raised() -> None:
     """Another producer may have the id: a bump would abort its transaction."""
     machine = written(TV1)
-    machine.doom(100.0, ERROR, has_harm=True, refusal=OTHER)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True, refusal=OTHER)
     machine.abort()
     machine.drained(101.0)
     assert TxnEnded(TransactionOutcome.ABORTED) in answer(machine, 0)
@@ -333,7 +336,7 @@ def test_a_refused_epoch_in_tv1_is_never_raised() -> None:
 def test_a_refused_epoch_without_harm_or_in_tv2_is_no_fence() -> None:
     for machine, identity in ((written(TV1), None), (written(), NEXT)):
         is_tv2 = identity is not None
-        machine.doom(100.0, ERROR, has_harm=is_tv2, refusal=OTHER)
+        machine.mark_abort_only(100.0, ERROR, has_harm=is_tv2, refusal=OTHER)
         machine.abort()
         machine.drained(101.0)
         assert answer(machine, 0, identity)[-1] == TxnEnded(TransactionOutcome.ABORTED)
@@ -360,7 +363,7 @@ def test_what_cannot_be_sealed_is_left_out() -> None:
     machine.want_offsets(100.0, "g")
     machine.added(100.0)
     machine.sending(100.0, [A, B])
-    machine.doom(100.0, ERROR, has_harm=True)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
     answer(machine, 0)
@@ -390,7 +393,7 @@ def test_a_lost_end_of_a_seal_takes_a_new_epoch_and_no_other_seal() -> None:
     machine.end_lost()
     assert answer(machine, 0) == (SendRequest(Initialise(NEXT)),)
     assert machine.state is TxnState.BUMPING
-    last = Identity(7, 2)
+    last = IdAndEpoch(7, 2)
     assert machine.initialised(last, TV1) == (Adopt(last),)
     assert machine.state is TxnState.READY
 
@@ -412,7 +415,7 @@ def test_a_refused_end_of_a_seal_ends_the_producer(code: int, state: TxnState) -
 
 def test_a_cluster_that_has_moved_to_tv2_needs_no_seal() -> None:
     machine = written(TV1)
-    machine.doom(100.0, ERROR, has_harm=True)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
     answer(machine, 0)
@@ -422,7 +425,7 @@ def test_a_cluster_that_has_moved_to_tv2_needs_no_seal() -> None:
 
 def test_harm_in_tv2_needs_no_bump() -> None:
     machine = written()
-    machine.doom(100.0, ERROR, has_harm=True)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
     assert answer(machine, 0, NEXT) == (
@@ -486,7 +489,7 @@ def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
 
 def test_an_exhausted_epoch_gives_a_new_producer_id() -> None:
     machine = ending()
-    fresh = Identity(8, 0)
+    fresh = IdAndEpoch(8, 0)
     assert answer(machine, 0, fresh)[0] == Adopt(fresh)
     machine.begin(1000.0, TV2)
     machine.sending(1000.0, [A])
@@ -542,7 +545,7 @@ def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -
         machine.commit()
         machine.drained(100.0)
         assert machine.identity is not None
-        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        following = IdAndEpoch(FIRST.producer_id, machine.identity.epoch + 1)
         answer(machine, 0, following)
         return is_probed
 
@@ -569,7 +572,7 @@ def test_a_coordinator_that_is_far_away_is_not_probed() -> None:
         machine.commit()
         machine.drained(100.0)
         assert machine.identity is not None
-        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        following = IdAndEpoch(FIRST.producer_id, machine.identity.epoch + 1)
         machine.end_answered(100.0, following, None, ErrorCode.NONE)
         return is_probed
 
@@ -660,15 +663,15 @@ def test_a_detached_producer_sends_nothing_any_more() -> None:
     assert machine.fail(OTHER) == ()
     assert machine.fence(OTHER) == ()
     assert machine.want_partitions(200.0, [B]) == ()
-    assert machine.doom(200.0, OTHER, has_harm=True) == ()
+    assert machine.mark_abort_only(200.0, OTHER, has_harm=True) == ()
     assert not machine.expired(200.0)
     assert (machine.state, machine.cause) == (TxnState.DETACHED, ERROR)
 
 
-def test_a_record_that_fails_while_it_is_detached_dooms_it() -> None:
+def test_a_record_that_fails_while_it_is_detached_aborts_it() -> None:
     machine = detaching()
     machine.drained(101.0)
-    assert machine.doom(101.0, ERROR) == (DropUnsent(),)
+    assert machine.mark_abort_only(101.0, ERROR) == (DropUnsent(),)
     assert not machine.is_detachable
     assert machine.abort() == (DropUnsent(),)
     assert machine.drained(102.0) == (
@@ -711,7 +714,7 @@ def test_tv2_tells_by_the_end_before() -> None:
     assert end == End(FIRST, TV2, is_commit=True)
     assert not machine.rechecked(end, 90, None)
     assert not machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
-    assert not machine.rechecked(end, 0, Identity(8, 0))
+    assert not machine.rechecked(end, 0, IdAndEpoch(8, 0))
     assert machine.rechecked(end, 0, NEXT)
     # Its markers are written: the next transaction does not ask again.
     assert machine.begin(102.0, TV2) == (Admit(None),)
@@ -768,7 +771,7 @@ def test_a_coordinator_without_tv2_is_asked_for_an_abort_in_tv1() -> None:
         SendRequest(Initialise(FIRST)),
     )
     machine = committing()
-    machine.doom(100.0, OTHER)
+    machine.mark_abort_only(100.0, OTHER)
     machine.abort()
     machine.drained(100.0)
     machine.end_unsupported(ERROR)
@@ -841,8 +844,8 @@ def test_an_add_under_way_when_the_abort_begins_is_waited_for() -> None:
 
 def test_the_first_reason_counts_and_unsent_records_fail_once() -> None:
     machine = written()
-    assert machine.doom(100.0, ERROR) == (DropUnsent(),)
-    assert machine.doom(100.0, OTHER) == ()
+    assert machine.mark_abort_only(100.0, ERROR) == (DropUnsent(),)
+    assert machine.mark_abort_only(100.0, OTHER) == ()
     assert machine.cause is ERROR
 
 

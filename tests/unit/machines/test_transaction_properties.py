@@ -20,7 +20,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from kafkaio._machines.detached import DetachedEnd, DetachedTransaction, end_of
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import (
     FORGOTTEN,
     PROBE_WITHIN,
@@ -66,7 +66,7 @@ REFUSALS: Final = (
 )
 #: States in which a transaction is open, and the name of each state in the machine.
 ADDING: Final = ("open", "committing", "detaching")
-OPEN: Final = (*ADDING, "doomed")
+OPEN: Final = (*ADDING, "abort_only")
 OVER: Final = ("detached", "fenced", "failed")
 SENDING: Final = (*OPEN, "aborting")
 #: Where each call is in place. In any other state it must raise, and change nothing.
@@ -84,7 +84,7 @@ IN_PLACE: Final = {
     "commit": ("open",),
     "detach": ("open",),
     "abort": OPEN,
-    "doom": (*SENDING, *OVER),
+    "mark_abort_only": (*SENDING, *OVER),
     "drained": ("committing", "aborting", "detaching"),
     "end_lost": ("unknown", *OVER, "sealing"),
     "end_answered": ("unknown", *OVER, "sealing"),
@@ -96,7 +96,7 @@ class Transaction:
     """What the producer of the model knows of one transaction."""
 
     protocol: Protocol
-    identity: Identity
+    identity: IdAndEpoch
     unsent: Counter[TopicPartition] = field(default_factory=Counter)
     on_wire: Counter[TopicPartition] = field(default_factory=Counter)
     #: Commits of offsets under way, by group.
@@ -121,12 +121,12 @@ class Coordinator:
     """The transaction coordinator, as Kafka has it."""
 
     def __init__(self) -> None:
-        self.identity = Identity(1, -1)
+        self.identity = IdAndEpoch(1, -1)
         self.open: Transaction | None = None
         self.committed: set[Transaction] = set()
         # TV2: the owner of what timed out; the end before, and what it was answered.
-        self._timed_out: Identity | None = None
-        self._last: tuple[Identity, bool, Identity] | None = None
+        self._timed_out: IdAndEpoch | None = None
+        self._last: tuple[IdAndEpoch, bool, IdAndEpoch] | None = None
         self._last_verdict: bool | None = None
         # Whether it does not know the id any more: it was idle for too long.
         self.has_forgotten = False
@@ -136,21 +136,23 @@ class Coordinator:
         self._timed_out = self._last = self._last_verdict = None
         self.has_forgotten = True
 
-    def _next(self) -> Identity:
+    def _next(self) -> IdAndEpoch:
         pid, epoch = self.identity.producer_id, self.identity.epoch
         fresh = (
-            Identity(pid + 1, 0) if epoch >= LAST_EPOCH else Identity(pid, epoch + 1)
+            IdAndEpoch(pid + 1, 0)
+            if epoch >= LAST_EPOCH
+            else IdAndEpoch(pid, epoch + 1)
         )
         self.identity = fresh
         return fresh
 
-    def knows(self, identity: Identity) -> bool:
+    def knows(self, identity: IdAndEpoch) -> bool:
         return identity == self.identity and not self.has_forgotten
 
-    def initialise(self, identity: Identity | None) -> Identity | None:
+    def initialise(self, identity: IdAndEpoch | None) -> IdAndEpoch | None:
         if self.has_forgotten:
             self.has_forgotten = False
-            self.identity = Identity(self.identity.producer_id + 1, -1)
+            self.identity = IdAndEpoch(self.identity.producer_id + 1, -1)
             return self._next()
         if identity is not None and not self.knows(identity):
             return None
@@ -175,7 +177,7 @@ class Coordinator:
         self.open = self._timed_out = self._last = self._last_verdict = None
         self._next()
 
-    def end(self, request: End, of: Transaction) -> tuple[int, Identity | None]:
+    def end(self, request: End, of: Transaction) -> tuple[int, IdAndEpoch | None]:
         """Serve EndTxn; return the error code, and TV2's next identity."""
         if self.has_forgotten:
             return FORGOTTEN, None
@@ -224,14 +226,14 @@ class _Play:
         self.now = 0.0
         self.phase = "uninitialised"
         self.request: Request | None = None
-        self.identity: Identity | None = None
+        self.identity: IdAndEpoch | None = None
         self.protocol = TV1
         self.all: list[Transaction] = []
         self.admitted: frozenset[TopicPartition] | None = frozenset()
         self.confirmed: set[TopicPartition] = set()
         # Epochs under which something may arrive late; under which TV1 has run.
-        self._spent: set[Identity] = set()
-        self._old: set[Identity] = set()
+        self._spent: set[IdAndEpoch] = set()
+        self._old: set[IdAndEpoch] = set()
         # Requests that were lost and not served: they may be served late.
         self._late: list[tuple[End, Transaction]] = []
         self._last_end: End | None = None
@@ -284,7 +286,7 @@ class _Play:
         return found + self._answers()
 
     def _actions_on_wire(self) -> list[Callable[[], None]]:
-        found = [self._doom]
+        found = [self._fail_record]
         if self._sendable():
             found += [self._send_batch] * 3
         if self.tx.on_wire.total():
@@ -582,16 +584,16 @@ class _Play:
         """A broker does not know the epoch, or the id."""
         if self.coordinator.has_forgotten:
             self._spoil()
-            self._dooms(has_harm=True)
+            self._fails(has_harm=True)
         else:
-            self._dooms(has_harm=False, is_refused=True)
+            self._fails(has_harm=False, is_refused=True)
 
     def _batch_failed(self) -> None:
         self._landed()
         has_harm = self.draw(2) == 1
         if has_harm:
             self._spoil()
-        self._dooms(has_harm=has_harm)
+        self._fails(has_harm=has_harm)
 
     def _landed(self) -> None:
         if self.draw(8) == 1:
@@ -602,17 +604,19 @@ class _Play:
         on_wire = self.tx.on_wire
         on_wire.pop(next(iter(on_wire)))
 
-    def _doom(self) -> None:
+    def _fail_record(self) -> None:
         if self.tx.is_touched and self.draw(4) == 0:
             self.machine.harmed()
             self._spoil()
-        self._dooms(has_harm=False)
+        self._fails(has_harm=False)
 
-    def _dooms(self, *, has_harm: bool, is_refused: bool = False) -> None:
-        self.phase = "aborting" if self.phase == "aborting" else "doomed"
+    def _fails(self, *, has_harm: bool, is_refused: bool = False) -> None:
+        self.phase = "aborting" if self.phase == "aborting" else "abort_only"
         refusal = ERROR if is_refused else None  # of the epoch, by a leader
         self.tx.is_doubted |= is_refused
-        effects = self.machine.doom(self.now, ERROR, has_harm=has_harm, refusal=refusal)
+        effects = self.machine.mark_abort_only(
+            self.now, ERROR, has_harm=has_harm, refusal=refusal
+        )
         self._take(effects)
         assert not self.tx.unsent.total(), "records that can only be aborted wait"
 
@@ -668,7 +672,7 @@ class _Play:
         self._is_not_added(is_lost=self.draw(2) == 1)
 
     def _is_not_added(self, *, is_lost: bool) -> None:
-        self.phase = "aborting" if self.phase == "aborting" else "doomed"
+        self.phase = "aborting" if self.phase == "aborting" else "abort_only"
         if is_lost:
             self._spoil()
             if not self.tx.is_touched:
@@ -745,7 +749,7 @@ class _Play:
             self._take(self._tell_end(found, 0))
             assert self.tx.outcome is not None
 
-    def _tell_end(self, found: Identity | None, code: int) -> Effects:
+    def _tell_end(self, found: IdAndEpoch | None, code: int) -> Effects:
         error = ERROR if code else None
         return self.machine.end_answered(self.now, found, error, code)
 
@@ -868,10 +872,10 @@ class _Play:
         late: tuple[Callable[[], Effects | None], ...] = (
             lambda: machine.added(at),
             lambda: machine.not_added(at, ERROR, is_lost=True),
-            lambda: machine.end_answered(at, Identity(9, 9), None, 0),
+            lambda: machine.end_answered(at, IdAndEpoch(9, 9), None, 0),
             machine.end_lost,
             lambda: machine.want_partitions(at, PARTITIONS),
-            lambda: machine.doom(at, ERROR, has_harm=True),
+            lambda: machine.mark_abort_only(at, ERROR, has_harm=True),
             lambda: machine.fence(ERROR),
         )
         assert not late[self.draw(len(late))](), "an answer after the end"
@@ -884,14 +888,14 @@ class _Play:
         is_due = self.tx.is_touched and self.now >= self.tx.first_at + TIMEOUT
         assert self.machine.expired(self.now) == (may_add and is_due)
         if may_add and is_due:
-            self._dooms(has_harm=False)
+            self._fails(has_harm=False)
 
     def _out_of_place(self) -> None:
         """Call what is not in place: it raises, and nothing changes."""
         machine, at, one = self.machine, self.now, PARTITIONS[:1]
         calls: dict[str, Callable[[], object]] = {
             "initialise": machine.initialise,
-            "initialised": lambda: machine.initialised(Identity(9, 9), TV2),
+            "initialised": lambda: machine.initialised(IdAndEpoch(9, 9), TV2),
             "not_initialised": machine.not_initialised,
             "bump": machine.bump,
             "begin": lambda: machine.begin(at, TV2),
@@ -903,7 +907,7 @@ class _Play:
             "commit": machine.commit,
             "detach": machine.detach,
             "abort": machine.abort,
-            "doom": lambda: machine.doom(at, ERROR),
+            "mark_abort_only": lambda: machine.mark_abort_only(at, ERROR),
             "drained": lambda: machine.drained(at),
             "end_lost": machine.end_lost,
             "end_answered": lambda: machine.end_answered(at, None, None, 0),
@@ -942,7 +946,7 @@ class _Play:
             twin.drained(self.now)
         if isinstance(twin.request, End):
             assert not twin.request.is_commit
-            twin.end_answered(self.now, Identity(9, 9), None, 0)
+            twin.end_answered(self.now, IdAndEpoch(9, 9), None, 0)
         # Where the epoch was refused, another producer may have the id: no bump.
         doubted = {"FENCED"} if self.tx.is_doubted else set()
         assert twin.state.name in {"READY", "BUMPING"} | doubted
@@ -976,7 +980,7 @@ class _Play:
                 step()
         if self.phase == "open":
             self._commit()
-        elif self.phase == "doomed":
+        elif self.phase == "abort_only":
             self._abort()
 
     def _answer_request(self) -> None:

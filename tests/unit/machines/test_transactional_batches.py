@@ -15,7 +15,11 @@ from kafkaio._machines.accumulator import (
     ProduceBatch,
     Receipt,
 )
-from kafkaio._machines.sequence import MAX_UNDER_WAY, Identity, ProducerIdentity
+from kafkaio._machines.sequence import (
+    MAX_UNDER_WAY,
+    IdAndEpoch,
+    ProducerIdentity,
+)
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import BufferFull
@@ -82,7 +86,7 @@ def test_the_deadline_holds_for_batches_that_begin_after_an_idle_time() -> None:
     h = Harness(is_idempotent=True)
     h.acc.expire_at(20.0)
     h.put(0, b"first")
-    h.acc.landing.acknowledged(h.take(), 0, -1)
+    h.acc.completion.acknowledged(h.take(), 0, -1)
     assert h.acc.outbox.outlook(1.0).wake_at == float("inf")
     receipt = h.put(0, b"second", now=15.0)
     batch = h.take(now=15.0)
@@ -93,7 +97,7 @@ def test_the_deadline_holds_for_batches_that_begin_after_an_idle_time() -> None:
     assert h.acc.expire(20.0) == [receipt]
     assert "before the end of its transaction" in str(receipt.error)
     assert not h.acc.is_drained
-    h.acc.landing.acknowledged(batch, 1, -1)
+    h.acc.completion.acknowledged(batch, 1, -1)
     assert h.acc.is_drained
 
 
@@ -148,14 +152,14 @@ class World:
     """Does to a transactional producer whatever may happen, and keeps the books.
 
     It treats the accumulator as the sender and the transaction manager do: a failed
-    record dooms the transaction, and a doomed one drops what was never sent.
+    record that fails leaves only an abort, which drops what was never sent.
     """
 
     def __init__(self, *, is_tv2: bool) -> None:
         self.is_tv2 = is_tv2
         self.identity = ProducerIdentity(is_transactional=True)
         self.identity.is_first_checked = is_tv2
-        self.given = Identity(1, 0)
+        self.given = IdAndEpoch(1, 0)
         self.identity.obtained(self.given)
         self.limits = replace(
             LIMITS, buffer_memory=1_500, batch_size=100, delivery_timeout=30
@@ -206,7 +210,7 @@ class World:
         queues = self.acc.backlog.active.values()
         return [batch for queue in queues for batch in queue.waiting]
 
-    def landed(self) -> None:
+    def batches_ended(self) -> None:
         if self.identity.has_gap:
             self.identity.has_gap = False
             self.failed()
@@ -220,7 +224,7 @@ class World:
         current = self.identity.current
         assert current is not None
         if self.is_tv2 or self.has_harm:
-            current = Identity(1, current.epoch + 1)
+            current = IdAndEpoch(1, current.epoch + 1)
             self.identity.obtained(current)
         self.given = current
         if self.is_tv2:
@@ -277,17 +281,17 @@ class World:
         if not self.wire or not self.wire[0][1]:
             return
         batch, said = self.wire.popleft()
-        landing, cause = self.acc.landing, ValueError(said)
+        completion, cause = self.acc.completion, ValueError(said)
         if said == "acknowledged":
-            landing.acknowledged(batch, 0, -1)
+            completion.acknowledged(batch, 0, -1)
         elif said == "refused":
-            landing.refused(batch, cause, self.now + number)
+            completion.refused(batch, cause, self.now + number)
         elif said == "gap":
-            landing.out_of_order(batch, cause, self.now + number)
+            completion.out_of_order(batch, cause, self.now + number)
         else:
-            landing.failed(batch, cause)
+            completion.failed(batch, cause)
             self.failed()
-        self.landed()
+        self.batches_ended()
 
     def forget(self, number: int) -> None:
         # What is sent a second time could be written a second time.
@@ -297,14 +301,14 @@ class World:
     def cut(self, number: int) -> None:
         while self.wire:
             batch, _ = self.wire.popleft()
-            self.acc.landing.lost(batch, ValueError("lost"), self.now + number)
-        self.landed()
+            self.acc.completion.lost(batch, ValueError("lost"), self.now + number)
+        self.batches_ended()
 
     def expire(self, number: int) -> None:
         self.now += number * 5
         if self.acc.expire(self.now):
             self.failed()
-        self.landed()
+        self.batches_ended()
 
     # The end
 
@@ -316,7 +320,7 @@ class World:
             self.drain(0)
             self.serve(0)
             self.hear(0)
-            self.landed()
+            self.batches_ended()
 
     def finish(self) -> None:
         self.now += 10  # the back-off of what was refused
@@ -396,16 +400,16 @@ def test_a_gap_is_reported_and_nothing_is_numbered_until_there_is_an_identity() 
     world.drain(0)
     first, _ = world.wire.popleft()
     second, _ = world.wire.popleft()
-    landing = world.acc.landing
-    landing.failed(first, ValueError("failed"))
-    landing.out_of_order(second, ValueError("gap"), 0.0)
+    completion = world.acc.completion
+    completion.failed(first, ValueError("failed"))
+    completion.out_of_order(second, ValueError("gap"), 0.0)
     world.drain(0)
     assert not world.wire
     assert world.identity.has_gap
-    assert world.identity.current == Identity(1, 0)
-    world.given = Identity(1, 1)
+    assert world.identity.current == IdAndEpoch(1, 0)
+    world.given = IdAndEpoch(1, 1)
     world.identity.obtained(world.given)
     assert not world.identity.has_gap
     world.drain(0)
     assert [batch for batch, _ in world.wire] == [second]
-    assert (second.identity, second.base_sequence) == (Identity(1, 1), 0)
+    assert (second.identity, second.base_sequence) == (IdAndEpoch(1, 1), 0)

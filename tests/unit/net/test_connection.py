@@ -10,7 +10,12 @@ from kafkaio._net.connection import LINGER, Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.settings import NetSettings
-from kafkaio._net.transport import DialOptions, FrameSink, Transport, write_parts
+from kafkaio._net.transport import (
+    DialOptions,
+    FrameSinkPort,
+    TransportPort,
+    write_parts,
+)
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import BrokerNotAvailable, ConnectionLost
@@ -40,8 +45,8 @@ class Opened:
         )
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         transport = await self.cluster.dial(host, port, sink, options)
         assert isinstance(transport, MemoryTransport)
         self.transport = transport

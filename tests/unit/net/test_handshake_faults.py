@@ -13,7 +13,7 @@ import pytest
 
 from kafkaio import Client
 from kafkaio._config import ClientConfig
-from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.errors import (
     AuthenticationError,
@@ -58,7 +58,7 @@ async def provide() -> Token:
 class Counted:
     """A sink that counts the bytes of each frame on its way to another one."""
 
-    def __init__(self, sink: FrameSink) -> None:
+    def __init__(self, sink: FrameSinkPort) -> None:
         self.sink = sink
         self.sizes: list[int] = []
 
@@ -94,8 +94,8 @@ class Bench:
         )
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         self.dialled.append(Counted(sink))
         return await self.broker.dial(host, port, self.dialled[-1], options)
 

@@ -15,7 +15,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
-from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Supervisor
@@ -97,8 +97,8 @@ class Side:
         )
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         self.dials.append((now(), host, options))
         return await self.cluster.dial(host, port, sink, options)
 

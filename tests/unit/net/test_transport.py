@@ -14,7 +14,7 @@ from kafkaio._net.connection import LINGER, Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.settings import NetSettings
-from kafkaio._net.transport import DialOptions, Transport
+from kafkaio._net.transport import DialOptions, TransportPort
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
@@ -90,7 +90,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         await writer.drain()
 
 
-async def finish(transport: Transport, sink: Sink) -> None:
+async def finish(transport: TransportPort, sink: Sink) -> None:
     transport.close()
     assert await sink.ended is None
 

@@ -22,7 +22,7 @@ from kafkaio._net import resolver
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.race import STAGGER, Race
 from kafkaio._net.resolver import MOST_THREADS, Resolver, interleaved
-from kafkaio._net.transport import DialOptions, Transport
+from kafkaio._net.transport import DialOptions, TransportPort
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 from kafkaio.protocol._message import Buffer
 from tests.support.patience import HANGS
@@ -85,7 +85,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], Any]]:
     return table
 
 
-async def hang_up(transport: Transport, sink: Sink) -> None:
+async def hang_up(transport: TransportPort, sink: Sink) -> None:
     transport.close()
     await sink.ended.wait()
 

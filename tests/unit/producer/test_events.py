@@ -238,4 +238,4 @@ async def test_without_inject_records_take_the_short_path(make: MakeProducer) ->
     assert plain._direct is plain._open_batches
     assert injected._direct is None
     assert not injected._intake.is_plain
-    assert plain._intake._inject is None
+    assert plain._intake._records._inject is None

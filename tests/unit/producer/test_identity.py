@@ -10,7 +10,7 @@ import pytest
 from kafkaio._client.destinations import ANY
 from kafkaio._client.retry import RetryPolicy
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio._producer.identity import IdentityRequester
 from kafkaio._runtime.observer import guarded
 from kafkaio.errors import AuthorizationError, KafkaError, NetworkError
@@ -70,7 +70,7 @@ class Bench:
 async def test_an_identity_is_obtained_at_once() -> None:
     bench = Bench(OBTAINED)
     await bench.requester.obtain()
-    assert bench.identity.current == Identity(7, 2)
+    assert bench.identity.current == IdAndEpoch(7, 2)
     assert (bench.timeouts, bench.failures, bench.retries) == ([30.0], [], [])
 
 
@@ -79,7 +79,7 @@ async def test_failures_are_reported_and_followed_by_another_attempt() -> None:
     bench = Bench(lost, LOADING, OBTAINED)
     start = asyncio.get_running_loop().time()
     await bench.requester.obtain()
-    assert bench.identity.current == Identity(7, 2)
+    assert bench.identity.current == IdAndEpoch(7, 2)
     assert bench.failures[0] is lost
     assert "cannot get a producer id" in str(bench.failures[1])
     assert bench.retries == [("get a producer id", 1), ("get a producer id", 2)]

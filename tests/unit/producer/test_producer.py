@@ -1474,7 +1474,7 @@ async def test_a_shared_client_that_closes_fails_what_is_left(
 
 
 @pytest.mark.parametrize(
-    ("part", "method"), [("landing", "acknowledged"), ("outbox", "outlook")]
+    ("part", "method"), [("completion", "acknowledged"), ("outbox", "outlook")]
 )
 async def test_a_crash_fails_everything_with_its_cause(
     make: MakeProducer, monkeypatch: pytest.MonkeyPatch, part: str, method: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -357,7 +358,7 @@ async def test_one_transaction_after_another_has_the_lock_of_commits(
         for each in (producer, successor):
             manager = each._transactions
             assert manager is not None
-            assert not manager._commit_order.locked()
+            assert not manager._offsets._order.locked()
 
 
 # ---- close
@@ -410,15 +411,16 @@ async def test_close_waits_for_an_outcome_that_is_late(level: int) -> None:
 
 
 def timers() -> list[str]:
-    """The timers of the loop that call a transaction manager."""
+    """The timers of the loop that call a transaction manager, or its turns."""
     loop: Any = asyncio.get_running_loop()
     found = []
     for each in loop._scheduled:
         callback = each._callback
         if isinstance(timer := getattr(callback, "__self__", None), Timer):
             callback = timer._callback
-        if not each.cancelled() and "TransactionManager" in repr(callback):
-            found.append(repr(callback))
+        text = repr(callback)
+        if not each.cancelled() and re.search("TransactionManager|Turns", text):
+            found.append(text)
     return found
 
 

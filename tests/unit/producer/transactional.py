@@ -12,7 +12,7 @@ import pytest
 
 from kafkaio._config import ConsumerConfig, ProducerConfig
 from kafkaio._consumer import Consumer
-from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
+from kafkaio._net.transport import Dial, DialOptions, FrameSinkPort, TransportPort
 from kafkaio._producer import Producer
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Buffer
@@ -63,7 +63,7 @@ class _Shown:
 class _Answers:
     """Receives a producer's frames, and shows them first."""
 
-    def __init__(self, sink: FrameSink, told: Callable[[bytes], object]) -> None:
+    def __init__(self, sink: FrameSinkPort, told: Callable[[bytes], object]) -> None:
         self._sink = sink
         self._told = told
         self.connection_lost = sink.connection_lost
@@ -95,14 +95,14 @@ class World:
 
     def _dial_of(self, client: str) -> Dial:
         async def dial(
-            host: str, port: int, sink: FrameSink, options: DialOptions
-        ) -> Transport:
+            host: str, port: int, sink: FrameSinkPort, options: DialOptions
+        ) -> TransportPort:
             wire = Wire(client, port)
             answers = _Answers(sink, partial(self._requests.received, wire))
             end: Any = await self.broker.dial(host, port, answers, options)
             wire.end = end
             shown: Any = _Shown(end, partial(self._requests.wrote, wire))
-            transport: Transport = shown
+            transport: TransportPort = shown
             return transport
 
         return dial

@@ -18,10 +18,10 @@ from typing import Any
 from kafkaio._records import _speedups as codec
 from kafkaio._records._layout import (
     BinaryView,
+    DecodedColumns,
     Destinations,
     HeaderView,
     Origin,
-    Wanted,
 )
 from kafkaio._records.builder import encode_batch
 from kafkaio.types import TimestampType
@@ -99,9 +99,9 @@ def good(dice: random.Random) -> list[object]:
         handout,
         codec.RecordStream(handout, lambda: 5),
         codec.BatchHeader(BATCH),
-        codec.Places(2),
+        codec.RowReceipts(2),
         codec.OpenBatches(lambda: 1, 10**6),
-        codec.ColumnsBuilder(Wanted(headers=True)),
+        codec.ColumnsBuilder(DecodedColumns(headers=True)),
         codec.Rows(3, 5, VIEW, VIEW),
         codec.decode_records(RECORDS, 0, 3, ORIGIN)[0],
     ]
@@ -144,7 +144,7 @@ def things(dice: random.Random) -> list[object]:
         ORIGIN,
         ORIGIN[:4],
         ORIGIN._replace(start_offset=None),
-        Wanted(),
+        DecodedColumns(),
         VIEW,
         VIEW._replace(first=2**62),
         VIEW._replace(offsets=b"\xff" * 16),

@@ -33,7 +33,7 @@ def twin_named(name: str) -> ModuleType | SimpleNamespace:
             Delivery=_receipts.Delivery,
             open_batch_first=_append.open_batch_first,
             OpenBatches=_append.OpenBatches,
-            Places=_append.Places,
+            RowReceipts=_append.RowReceipts,
             Receipt=_receipts.Receipt,
             metadata_run=_receipts.metadata_run,
             RecordWriter=_pure.RecordWriter,
@@ -269,7 +269,7 @@ def test_an_open_batch_takes_nothing_that_could_pass_its_limit(twin) -> None:
     bench.open(0, limit=300)
     bench.open_batches.stick("t", 0, 10_000)
     values = [b"v" * 30] * 9
-    rows, places = rows_of(twin, [(None, b"v" * 30)] * 9), twin.Places(9)
+    rows, places = rows_of(twin, [(None, b"v" * 30)] * 9), twin.RowReceipts(9)
     taken = bench.open_batches.take_rows("t", None, rows, 0, places, 9_999)
     writer = bench.batches[0][0]
     assert 0 < taken < 9
@@ -458,7 +458,7 @@ def where(places) -> list[tuple[int, int]]:
 def test_rows_go_to_the_open_batches_of_their_keys(twin) -> None:
     bench = Bench(twin)
     pairs = [(b"%d" % (n % 7), b"v%d" % n) for n in range(20)]
-    rows, places = rows_of(twin, pairs), twin.Places(20)
+    rows, places = rows_of(twin, pairs), twin.RowReceipts(20)
     take = bench.open_batches.take_rows
     assert take("t", None, rows, 0, places, 9_999) == 0  # no topic yet
     for partition in range(3):
@@ -480,13 +480,13 @@ def test_rows_go_to_the_open_batches_of_their_keys(twin) -> None:
     with pytest.raises(UsageError, match="no such rows from 0"):
         take("t", None, rows, 0, places, 9_999)
     with pytest.raises(UsageError, match="no such rows from 21"):
-        take("t", None, rows, 21, twin.Places(99), 9_999)
+        take("t", None, rows, 21, twin.RowReceipts(99), 9_999)
 
 
 def test_rows_without_keys_go_to_the_sticky_partition(twin) -> None:
     bench = Bench(twin)
     bench.open(1)
-    rows, places = rows_of(twin, [(None, b"v")] * 20), twin.Places(20)
+    rows, places = rows_of(twin, [(None, b"v")] * 20), twin.RowReceipts(20)
     assert bench.open_batches.take_rows("t", None, rows, 0, places, 9_999) == 0
     bench.open_batches.stick("t", 1, 50)
     taken = bench.open_batches.take_rows("t", None, rows, 0, places, 9_999)
@@ -502,18 +502,18 @@ def test_rows_without_keys_go_to_the_sticky_partition(twin) -> None:
 def test_rows_are_taken_up_to_an_end(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
-    rows, places = rows_of(twin, [(None, b"v")] * 20), twin.Places(20)
+    rows, places = rows_of(twin, [(None, b"v")] * 20), twin.RowReceipts(20)
     take = bench.open_batches.take_rows
     assert take("t", 0, rows, 0, places, 9_999, 0) == 0
     assert take("t", 0, rows, 0, places, 9_999, 7) == 7
     assert take("t", 0, rows, 7, places, 9_999) == 13
     assert where(places) == [(0, 1 + row) for row in range(20)]
     with pytest.raises(UsageError, match="no such rows from 3"):
-        take("t", 0, rows, 3, twin.Places(20), 9_999, 2)
+        take("t", 0, rows, 3, twin.RowReceipts(20), 9_999, 2)
     with pytest.raises(UsageError, match="no such rows from 3"):
-        take("t", 0, rows, 3, twin.Places(20), 9_999, 21)
+        take("t", 0, rows, 3, twin.RowReceipts(20), 9_999, 21)
     # There need not be a place for rows that are not taken.
-    assert take("t", 0, rows, 0, twin.Places(2), 9_999, 2) == 2
+    assert take("t", 0, rows, 0, twin.RowReceipts(2), 9_999, 2) == 2
 
 
 def test_rows_go_where_they_say(twin) -> None:
@@ -524,31 +524,38 @@ def test_rows_go_where_they_say(twin) -> None:
     pairs = [(b"%d" % n if n % 2 else None, b"v%d" % n) for n in range(12)]
     numbers = [n % 4 - 1 for n in range(12)]  # -1 for none
     own = Destinations(partitions=array("i", numbers))
-    rows, places = rows_of(twin, pairs, own), twin.Places(12)
+    rows, places = rows_of(twin, pairs, own), twin.RowReceipts(12)
     assert bench.open_batches.take_rows("t", None, rows, 0, places, 9_999) == 12
     for (partition, _), (key, _), number in zip(
         where(places), pairs, numbers, strict=True
     ):
         by_key = 2 if key is None else _murmur2.key_partition(key, 3)
         assert partition == (number if number >= 0 else by_key)
-    places = twin.Places(12)
+    places = twin.RowReceipts(12)
     assert bench.open_batches.take_rows("t", 1, rows, 0, places, 9_999) == 12
     assert [each[0] for each in where(places)] == [1 if n < 0 else n for n in numbers]
     # The call goes on up to a row whose topic or partition has no open batch.
     own = Destinations(("t", "u"), array("i", [0, 0, 1]), array("i", [1, 0, 0]))
-    rows, places = rows_of(twin, pairs[:3], own), twin.Places(3)
+    rows, places = rows_of(twin, pairs[:3], own), twin.RowReceipts(3)
     assert bench.open_batches.take_rows(None, None, rows, 0, places, 9_999) == 2
     assert bench.open_batches.take_rows("t", None, rows, 2, places, 9_999) == 0
     own = Destinations(partitions=array("i", [0, 3]))
     rows = rows_of(twin, pairs[:2], own)
-    assert bench.open_batches.take_rows("t", None, rows, 0, twin.Places(2), 999) == 1
-    assert bench.open_batches.take_rows(None, None, rows, 0, twin.Places(2), 999) == 0
+    assert (
+        bench.open_batches.take_rows("t", None, rows, 0, twin.RowReceipts(2), 999) == 1
+    )
+    assert (
+        bench.open_batches.take_rows(None, None, rows, 0, twin.RowReceipts(2), 999) == 0
+    )
 
 
 def test_several_tables_share_an_open_batch(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
-    rows, places = rows_of(twin, [(None, b"v")]), [twin.Places(2), twin.Places(2)]
+    rows, places = (
+        rows_of(twin, [(None, b"v")]),
+        [twin.RowReceipts(2), twin.RowReceipts(2)],
+    )
     for each in (*places, *places):
         assert bench.open_batches.take_rows("t", 0, rows, 0, each, 9_999) == 1
     assert [where(each) for each in places] == [[(0, 1), (0, 3)], [(0, 2), (0, 4)]]
@@ -556,7 +563,7 @@ def test_several_tables_share_an_open_batch(twin) -> None:
         places[0].add(bench.batches[0][1], 5)
     assert len(places[0].receipts) == 1
     with pytest.raises(UsageError, match="-1 rows"):
-        twin.Places(-1)
+        twin.RowReceipts(-1)
 
 
 fields = st.none() | st.binary(max_size=40)
@@ -617,7 +624,7 @@ def told(bench: Bench, step: tuple) -> object:
             array("i", [row[2][0] for row in rows]) if has_topics else None,
             array("i", [row[2][1] for row in rows]),
         )
-        places = bench.twin.Places(len(rows))
+        places = bench.twin.RowReceipts(len(rows))
         rows = rows_of(bench.twin, [row[:2] for row in rows], own)
         topic = None if has_topics else "t"
         take = bench.open_batches.take_rows

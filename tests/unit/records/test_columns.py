@@ -15,9 +15,9 @@ from kafkaio._records._layout import (
     BinaryColumn,
     BinaryView,
     Columns,
+    DecodedColumns,
     Destinations,
     HeaderView,
-    Wanted,
 )
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records.batch import (
@@ -104,7 +104,7 @@ def rows_of(columns: Columns) -> list[tuple]:
 def test_columns_hold_what_the_records_hold(
     codec: ModuleType, batches: list, start: int
 ) -> None:
-    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
+    builder = columnar(codec).ColumnsBuilder(DecodedColumns(headers=True))
     expected = []
     for records in batches:
         data, base = write(codec, records)
@@ -134,7 +134,7 @@ def test_columns_hold_what_the_records_hold(
 def test_twins_gather_alike(twins: tuple, batches: list, headers: bool) -> None:
     stories = []
     for codec in twins:
-        builder = columnar(codec).ColumnsBuilder(Wanted(headers=headers))
+        builder = columnar(codec).ColumnsBuilder(DecodedColumns(headers=headers))
         story: list[object] = []
         for records, off_by in batches:
             data = b"".join(records)
@@ -160,7 +160,7 @@ def test_twins_gather_alike_from_cursors(
     """Also between batches, after corrupt ones, and after `reserve`."""
     found = []
     for codec in twins:
-        builder = columnar(codec).ColumnsBuilder(Wanted(headers=headers))
+        builder = columnar(codec).ColumnsBuilder(DecodedColumns(headers=headers))
         builder.reserve(room, room)
         for records, comes_whole in batches:
             data, base = write(codec, records)
@@ -183,15 +183,15 @@ def test_twins_gather_alike_from_cursors(
     batches=st.lists(record_lists, max_size=4),
     start=st.integers(95, 110),
     end=st.integers(95, 120),
-    wanted=st.builds(Wanted, *[st.booleans()] * 5),
+    wanted=st.builds(DecodedColumns, *[st.booleans()] * 5),
 )
 def test_what_is_not_wanted_is_left_out(
-    twins: tuple, batches: list, start: int, end: int, wanted: Wanted
+    twins: tuple, batches: list, start: int, end: int, wanted: DecodedColumns
 ) -> None:
     """Columns that nobody wants, and records from an offset on."""
     found = []
     for codec in twins:
-        everything = columnar(codec).ColumnsBuilder(Wanted(headers=True))
+        everything = columnar(codec).ColumnsBuilder(DecodedColumns(headers=True))
         builder = columnar(codec).ColumnsBuilder(wanted)
         expected = 0
         for records in batches:
@@ -247,7 +247,7 @@ def test_numbers_of_every_length(codec: ModuleType, size: int) -> None:
 def test_a_corrupt_batch_leaves_no_trace(codec: ModuleType, case: str) -> None:
     data, count, changes = CORRUPT[case]
     good = record(key=b"k", headers=varint(1) + field(b"n") + field(b"v"))
-    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
+    builder = columnar(codec).ColumnsBuilder(DecodedColumns(headers=True))
     builder.add(good, 0, 1, origin())
     with pytest.raises(CorruptRecord):
         builder.add(data, 0, count, origin(**changes))
@@ -278,7 +278,7 @@ def test_limit_past_32_bits(codec: ModuleType) -> None:
 def test_header_names_that_are_not_utf8_are_replaced(codec: ModuleType) -> None:
     name = b"\xff" * 2_000
     data = record(headers=varint(2) + (field(name) + field(b"1")) * 2) * 3
-    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
+    builder = columnar(codec).ColumnsBuilder(DecodedColumns(headers=True))
     builder.add(data, 0, 3, origin())
     rows = rows_of(builder.finish())
     assert [row[4] for row in rows] == [(("\ufffd" * 2_000, b"1"),) * 2] * 3

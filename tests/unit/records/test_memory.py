@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from kafkaio._records._layout import BinaryView, HeaderView, Wanted
+from kafkaio._records._layout import BinaryView, DecodedColumns, HeaderView
 from kafkaio.errors import CorruptRecord, UsageError
 from tests.unit.records.strategies import field, origin, record, varint
 from tests.unit.records.test_codecs import NOW
@@ -39,7 +39,7 @@ def read(codec: ModuleType, data: bytes) -> None:
 
 
 def gather(codec: ModuleType, data: bytes) -> None:
-    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
+    builder = columnar(codec).ColumnsBuilder(DecodedColumns(headers=True))
     builder.add(GOOD, 0, 8, origin())
     builder.add(data, 0, 8, origin())
     columns = builder.finish()

@@ -11,8 +11,8 @@ async def test_all_that_wait_are_woken_once() -> None:
     await asyncio.sleep(0)
     assert len(broadcast) == 3
     waiting[0].cancel()
-    broadcast.tell()
-    broadcast.tell()
+    broadcast.notify_all()
+    broadcast.notify_all()
     await asyncio.wait(waiting)
     assert waiting[0].cancelled()
     assert waiting[1].result() is None

@@ -18,7 +18,7 @@ from kafkaio._runtime.lifecycle import (
     Ending,
     Home,
     Lifecycle,
-    State,
+    LifecycleState,
     weakly,
 )
 from kafkaio.errors import (
@@ -210,7 +210,7 @@ async def test_what_is_raised_reaches_whoever_waits() -> None:
 # Lifecycle
 
 
-ALL = tuple(State)
+ALL = tuple(LifecycleState)
 ELSEWHERE = "the thing 'x' was started on another event loop and belongs to it"
 
 
@@ -225,20 +225,20 @@ def running() -> Lifecycle:
     return life
 
 
-def in_state(state: State) -> Lifecycle:
+def in_state(state: LifecycleState) -> Lifecycle:
     """A lifecycle that came to ``state`` on a lawful way."""
     life = made()
-    if state is State.NEW:
+    if state is LifecycleState.NEW:
         return life
     life.begin()
-    if state is State.STARTING:
+    if state is LifecycleState.STARTING:
         return life
     life.started()
-    if state is State.FAILED:
+    if state is LifecycleState.FAILED:
         life.crashed(ZeroDivisionError("bug"))
-    elif state is State.CLOSING:
-        assert life.begin_close() is State.RUNNING
-    elif state is State.CLOSED:
+    elif state is LifecycleState.CLOSING:
+        assert life.begin_close() is LifecycleState.RUNNING
+    elif state is LifecycleState.CLOSED:
         life.ended()
     assert life.state is state
     return life
@@ -273,7 +273,7 @@ async def test_an_object_starts_runs_and_closes() -> None:
     assert life.home is home
     assert home.loop is asyncio.get_running_loop()
     life.check()
-    assert life.begin_close() is State.RUNNING
+    assert life.begin_close() is LifecycleState.RUNNING
     seen.append(life.state)
     reports: list[bool] = []
     await life.close(None, partial(end, life, reports))
@@ -286,23 +286,25 @@ async def test_an_object_starts_runs_and_closes() -> None:
     assert "closed" in repr(life)
 
 
-@pytest.mark.parametrize("state", [s for s in ALL if s is not State.NEW])
-async def test_it_starts_once(state: State) -> None:
+@pytest.mark.parametrize("state", [s for s in ALL if s is not LifecycleState.NEW])
+async def test_it_starts_once(state: LifecycleState) -> None:
     life = in_state(state)
     with pytest.raises(ClosedError, match=f"is {state.value}: it cannot be started"):
         life.begin()
     assert life.state is state
 
 
-@pytest.mark.parametrize("state", [State.FAILED, State.CLOSING, State.CLOSED])
-async def test_a_start_that_came_too_late_is_refused(state: State) -> None:
+@pytest.mark.parametrize(
+    "state", [LifecycleState.FAILED, LifecycleState.CLOSING, LifecycleState.CLOSED]
+)
+async def test_a_start_that_came_too_late_is_refused(state: LifecycleState) -> None:
     life = made()
     life.begin()
-    if state is State.FAILED:
+    if state is LifecycleState.FAILED:
         life.crashed(ZeroDivisionError())
     else:
         life.begin_close()
-        if state is State.CLOSED:
+        if state is LifecycleState.CLOSED:
             life.ended()
     with pytest.raises(KafkaError, match=r"crashed|is closed"):
         life.started()
@@ -311,11 +313,11 @@ async def test_a_start_that_came_too_late_is_refused(state: State) -> None:
 
 @pytest.mark.parametrize("state", ALL)
 async def test_only_a_running_object_is_used_unless_the_call_says_more(
-    state: State,
+    state: LifecycleState,
 ) -> None:
     for other in ALL:
         life = in_state(state)
-        if state in {State.RUNNING, other}:
+        if state in {LifecycleState.RUNNING, other}:
             life.check(other)
         else:
             with pytest.raises(KafkaError):
@@ -326,15 +328,23 @@ async def test_only_a_running_object_is_used_unless_the_call_says_more(
 @pytest.mark.parametrize(
     ("state", "kind", "message"),
     [
-        (State.NEW, ClosedError, "the thing 'x' is not started: use `async with`"),
-        (State.STARTING, ClosedError, "the thing 'x' is still starting"),
-        (State.FAILED, InternalError, "task of the thing 'x' crashed: Zero.*: bug"),
-        (State.CLOSING, ClosedError, "the thing 'x' is closed"),
-        (State.CLOSED, ClosedError, "the thing 'x' is closed"),
+        (
+            LifecycleState.NEW,
+            ClosedError,
+            "the thing 'x' is not started: use `async with`",
+        ),
+        (LifecycleState.STARTING, ClosedError, "the thing 'x' is still starting"),
+        (
+            LifecycleState.FAILED,
+            InternalError,
+            "task of the thing 'x' crashed: Zero.*: bug",
+        ),
+        (LifecycleState.CLOSING, ClosedError, "the thing 'x' is closed"),
+        (LifecycleState.CLOSED, ClosedError, "the thing 'x' is closed"),
     ],
 )
 async def test_the_error_says_why_it_cannot_be_used(
-    state: State, kind: type[KafkaError], message: str
+    state: LifecycleState, kind: type[KafkaError], message: str
 ) -> None:
     with pytest.raises(kind, match=message) as caught:
         in_state(state).check()
@@ -342,9 +352,14 @@ async def test_the_error_says_why_it_cannot_be_used(
 
 
 async def test_it_belongs_to_its_event_loop() -> None:
-    for state in set(ALL) - {State.NEW}:
+    for state in set(ALL) - {LifecycleState.NEW}:
         in_another_loop(partial(in_state(state).check, *ALL))
-    for state in (State.STARTING, State.RUNNING, State.FAILED, State.CLOSING):
+    for state in (
+        LifecycleState.STARTING,
+        LifecycleState.RUNNING,
+        LifecycleState.FAILED,
+        LifecycleState.CLOSING,
+    ):
         life = in_state(state)
         in_another_loop(life.begin_close)
         assert life.state is state
@@ -396,8 +411,10 @@ def test_it_belongs_to_its_process() -> None:
 # Crashes
 
 
-@pytest.mark.parametrize("state", [State.STARTING, State.RUNNING, State.CLOSING])
-async def test_a_crash_is_heard_once_and_kept(state: State) -> None:
+@pytest.mark.parametrize(
+    "state", [LifecycleState.STARTING, LifecycleState.RUNNING, LifecycleState.CLOSING]
+)
+async def test_a_crash_is_heard_once_and_kept(state: LifecycleState) -> None:
     life = in_state(state)
     heard: list[tuple[int, BaseException]] = []
     bug = ZeroDivisionError("bug")
@@ -406,7 +423,11 @@ async def test_a_crash_is_heard_once_and_kept(state: State) -> None:
     life.crashed(bug)
     life.crashed(KeyError("another"))
     assert heard == [(1, bug), (2, bug)]
-    expected = State.CLOSING if state is State.CLOSING else State.FAILED
+    expected = (
+        LifecycleState.CLOSING
+        if state is LifecycleState.CLOSING
+        else LifecycleState.FAILED
+    )
     assert life.state is expected
     assert life.cause is bug
     error = life.why_unusable()
@@ -417,8 +438,10 @@ async def test_a_crash_is_heard_once_and_kept(state: State) -> None:
     assert type(life.why_unusable()) is InternalError
 
 
-@pytest.mark.parametrize("state", [State.NEW, State.CLOSED])
-async def test_a_crash_changes_nothing_where_nothing_runs(state: State) -> None:
+@pytest.mark.parametrize("state", [LifecycleState.NEW, LifecycleState.CLOSED])
+async def test_a_crash_changes_nothing_where_nothing_runs(
+    state: LifecycleState,
+) -> None:
     life = in_state(state)
     heard: list[BaseException] = []
     life.add_crash_listener(heard.append)
@@ -449,7 +472,7 @@ async def test_a_crash_by_an_error_of_ours_is_that_error() -> None:
 async def test_a_loop_that_ends_the_tasks_is_no_bug() -> None:
     life = running()
     life.crashed(ClosedError("cancelled from outside"))
-    assert life.state is State.FAILED
+    assert life.state is LifecycleState.FAILED
     with pytest.raises(ClosedError, match="cancelled from outside"):
         life.check()
 
@@ -458,14 +481,14 @@ async def test_a_loop_that_ends_the_tasks_is_no_bug() -> None:
 
 
 @pytest.mark.parametrize("state", ALL)
-async def test_one_call_closes(state: State) -> None:
+async def test_one_call_closes(state: LifecycleState) -> None:
     life = in_state(state)
-    if state in {State.CLOSING, State.CLOSED}:
+    if state in {LifecycleState.CLOSING, LifecycleState.CLOSED}:
         assert life.begin_close() is None
         assert life.state is state
     else:
         assert life.begin_close() is state
-        assert life.state is State.CLOSING
+        assert life.state is LifecycleState.CLOSING
         assert life.begin_close() is None
 
 
@@ -484,7 +507,7 @@ async def test_others_wait_for_the_call_that_closes() -> None:
     tasks = [asyncio.create_task(close(name)) for name in ("first", "second")]
     await turns()
     assert log == []
-    assert life.state is State.CLOSING
+    assert life.state is LifecycleState.CLOSING
     done.set()
     await asyncio.wait(tasks)
     await close("third")
@@ -500,7 +523,7 @@ async def test_it_is_closed_whatever_the_end_raises() -> None:
     life.begin_close()
     with pytest.raises(ZeroDivisionError):
         await life.close(nothing, fail)
-    assert life.state is State.CLOSED
+    assert life.state is LifecycleState.CLOSED
 
 
 async def test_the_end_is_reported_once_and_only_of_what_was_started() -> None:
@@ -513,9 +536,13 @@ async def test_the_end_is_reported_once_and_only_of_what_was_started() -> None:
 
 
 @pytest.mark.parametrize("state", ALL)
-async def test_what_is_left_open(state: State) -> None:
+async def test_what_is_left_open(state: LifecycleState) -> None:
     life = in_state(state)
-    is_open = state in {State.STARTING, State.RUNNING, State.FAILED}
+    is_open = state in {
+        LifecycleState.STARTING,
+        LifecycleState.RUNNING,
+        LifecycleState.FAILED,
+    }
     assert life.is_open == is_open
     assert life.left_open == ("the thing 'x'" if is_open else None)
     life.has_owner = True

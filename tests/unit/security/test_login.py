@@ -14,7 +14,7 @@ from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import Scram
 from kafkaio.errors import AuthenticationError, ConfigurationError
 from kafkaio.security._gssapi import explain
-from kafkaio.security._login import Login, login_for
+from kafkaio.security._login import LoginPort, login_for
 from kafkaio.types import Token
 
 SECRET = "pencil-0451"
@@ -25,7 +25,7 @@ def config(**given: object) -> ClientConfig:
     return ClientConfig(**options)  # type: ignore[arg-type]
 
 
-def logged_in(**given: object) -> Login:
+def logged_in(**given: object) -> LoginPort:
     return login_for(config(**given))
 
 
@@ -83,7 +83,7 @@ def assert_hidden(error: BaseException) -> None:
 # ---- OAUTHBEARER ---------------------------------------------------------------------
 
 
-def bearer(make: Callable[[], object]) -> Login:
+def bearer(make: Callable[[], object]) -> LoginPort:
     async def provider() -> object:
         return make()
 

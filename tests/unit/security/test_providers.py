@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator
 from importlib.machinery import ModuleSpec
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import parse_qs
@@ -35,9 +36,10 @@ from kafkaio.security import (
     JwtBearer,
     MskToken,
     SignedAssertion,
+    TokenEndpointOptions,
     UnsecuredToken,
 )
-from kafkaio.security._providers import provider_for
+from kafkaio.security._providers import _Endpoint, provider_for
 from kafkaio.security._tokens import TokenSource
 
 SECRET = "s3cr3t-of-orders"
@@ -402,6 +404,17 @@ def test_arguments_that_are_refused(tmp_path: Path) -> None:
         MskToken("eu-central-1", sts_region="b")
     with pytest.raises(ConfigurationError, match="role_keys is an access key id"):
         MskToken("eu-central-1", role_arn="b", role_keys=("one",))
+
+
+def test_arguments_of_an_endpoint_are_declared_once() -> None:
+    names = set(TokenEndpointOptions.__annotations__)
+    for made in (ClientCredentials, ClientAssertion, JwtBearer):
+        assert made.__init__.__annotations__["endpoint"] == (
+            "Unpack[TokenEndpointOptions]"
+        )
+    assert set(signature(_Endpoint).parameters) - {"url"} == names
+    with pytest.raises(TypeError, match="scopes"):
+        ClientCredentials("https://a/", "orders", SECRET, scopes="a")  # type: ignore[call-arg]
 
 
 def test_http_that_is_allowed() -> None:

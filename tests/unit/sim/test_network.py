@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from kafkaio._net.memory import MemoryTransport
-from kafkaio._net.transport import DialOptions, Transport
+from kafkaio._net.transport import DialOptions, TransportPort
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol._message import Buffer
 from tests.sim.network import Latency, Network, Wire
@@ -48,7 +48,7 @@ class World:
         self.far = far
         return self.server
 
-    async def dial(self, client: str = "c") -> Transport:
+    async def dial(self, client: str = "c") -> TransportPort:
         return await self.network.dial_of(client)("h", 1, self.client, OPTIONS)
 
 

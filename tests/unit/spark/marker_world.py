@@ -24,8 +24,8 @@ from kafkaio.spark._marker_state import (
     AppState,
     Decision,
     Outcome,
-    Report,
     RowSum,
+    TaskReport,
     Verdict,
     decide,
     judge,
@@ -160,7 +160,7 @@ class Task:
         return SCOPE, self.number, self.version, self.run
 
 
-def attempt(task: Task) -> Iterator[Report | None]:
+def attempt(task: Task) -> Iterator[TaskReport | None]:
     """One attempt of a task; yields None after each step, and its report at last."""
     world, number = task.world, task.number
     epoch = world.take(number)
@@ -187,10 +187,10 @@ def attempt(task: Task) -> Iterator[Report | None]:
             yield None
     else:
         assert decision is not Decision.COMPARE
-    yield Report(number, outcome, rows)
+    yield TaskReport(number, outcome, rows)
 
 
-def writing(task: Task, epoch: int, *, is_held: bool) -> Iterator[Report | None]:
+def writing(task: Task, epoch: int, *, is_held: bool) -> Iterator[TaskReport | None]:
     """Write the rows in two parts; commit, or leave the end to the driver."""
     world, number, mine = task.world, task.number, task.rows
     half, rows = len(mine) // 2, sum_of(mine)
@@ -203,15 +203,15 @@ def writing(task: Task, epoch: int, *, is_held: bool) -> Iterator[Report | None]
         yield None
         if not world.rules.may_commit(state, number, task.version, task.run):
             world.held[task.run, number] = epoch
-            yield Report(number, Outcome.HELD, rows, None, number)
+            yield TaskReport(number, Outcome.HELD, rows, None, number)
             return
     world.end(number, epoch, commit=True)
     yield None
-    yield Report(number, Outcome.WRITTEN, rows)
+    yield TaskReport(number, Outcome.WRITTEN, rows)
 
 
 def ending(
-    world: World, run: str, reports: dict[int, Report], version: int = 0
+    world: World, run: str, reports: dict[int, TaskReport], version: int = 0
 ) -> Iterator[None]:
     """The end of a run in its driver; raises Mismatch or Again."""
     total = RowSum.total(report.rows for report in reports.values())
@@ -238,7 +238,7 @@ def decided(world: World, run: str, version: int) -> Generator[None, None, AppSt
 
 
 def judged(
-    world: World, state: AppState, run: str, reports: dict[int, Report]
+    world: World, state: AppState, run: str, reports: dict[int, TaskReport]
 ) -> Generator[None, None, RowSum]:
     """Commit or abort what the tasks hold; return the rows of the version."""
     judgement = judge(state, 0, run, reports)
@@ -286,7 +286,7 @@ class Simulation:
         self._schedule = schedule
         self._rng = rng
         # Attempts of dead drivers, and those that speculation leaves.
-        self._zombies: list[Iterator[Report | None]] = []
+        self._zombies: list[Iterator[TaskReport | None]] = []
 
     def run(self) -> str:
         """Return how the last driver has ended."""
@@ -305,8 +305,8 @@ class Simulation:
 
     def _drive(self, plan: Plan, run: str, dies: float) -> str:
         rng, world = self._rng, self.world
-        reports: dict[int, Report] = {}
-        running: dict[int, list[Iterator[Report | None]]] = {}
+        reports: dict[int, TaskReport] = {}
+        running: dict[int, list[Iterator[TaskReport | None]]] = {}
         waiting = list(range(plan.tasks))
         rng.shuffle(waiting)
         slots = rng.randrange(1, plan.tasks + 1)
@@ -325,9 +325,9 @@ class Simulation:
 
     def _step_one(
         self,
-        running: dict[int, list[Iterator[Report | None]]],
+        running: dict[int, list[Iterator[TaskReport | None]]],
         waiting: list[int],
-        reports: dict[int, Report],
+        reports: dict[int, TaskReport],
     ) -> None:
         task = self._rng.choice(list(running))
         each = self._rng.choice(running[task])
@@ -337,7 +337,7 @@ class Simulation:
             if not running[task]:
                 del running[task]
                 waiting.append(task)
-        elif isinstance(report, Report):
+        elif isinstance(report, TaskReport):
             reports[task] = report
             self._zombies += [it for it in running.pop(task) if it is not each]
 
@@ -353,7 +353,7 @@ class Simulation:
             return "again"
         return "done"
 
-    def _step(self, each: Iterator[Report | None]) -> Report | bool | None:
+    def _step(self, each: Iterator[TaskReport | None]) -> TaskReport | bool | None:
         # Returns False if the attempt has ended without a report.
         rng = self._rng
         if rng.random() < self._schedule.dies:

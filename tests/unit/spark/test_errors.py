@@ -32,7 +32,7 @@ from kafkaio.spark._errors import (
 )
 from kafkaio.spark._options import ReadOptions
 from kafkaio.spark._reader import KafkaReader, TaskPartition, read_task, report
-from kafkaio.spark._schema import Column
+from kafkaio.spark._schema import ReadColumn
 from kafkaio.spark._source import KafkaSource
 from kafkaio.spark._stream import KafkaStreamReader
 from kafkaio.types import OffsetRange, TopicPartition
@@ -139,7 +139,7 @@ def test_what_spark_calls_first_fails_plainly(
 
 def test_planning_and_tasks_fail_plainly() -> None:
     quick = {"kafka.request.timeout.ms": "200", "kafka.default.api.timeout.ms": "200"}
-    reader = KafkaReader(options(**quick), [Column("value", "value", "binary")])
+    reader = KafkaReader(options(**quick), [ReadColumn("value", "value", "binary")])
     with pytest.raises(KafkaError, match="BrokerNotAvailable") as caught:
         reader.partitions()
     assert frames(caught.value)[1:] == ["call"]
@@ -224,7 +224,7 @@ def test_a_commit_that_fails_again_and_again_is_one_warning(
 def test_a_task_of_many_ranges_names_a_few() -> None:
     quick = {"kafka.request.timeout.ms": "200", "kafka.default.api.timeout.ms": "200"}
     task = tuple(OffsetRange(TopicPartition("t", n), 0, 5) for n in range(400))
-    columns = [Column("value", "value", "binary")]
+    columns = [ReadColumn("value", "value", "binary")]
     with pytest.raises(KafkaError, match="t-4 from 0 to 5, and 395 more fail"):
         list(read_task(options(**quick), columns, TaskPartition(task, {})))
 

@@ -30,8 +30,14 @@ from kafkaio.spark._exactly_once import (
 from kafkaio.spark._judgement import VersionName, VersionWrite
 from kafkaio.spark._marker_groups import GroupMarkers
 from kafkaio.spark._marker_log import TopicMarkers
-from kafkaio.spark._marker_state import AppState, Marker, Outcome, Report, RowSum
-from kafkaio.spark._marker_stores import MarkerStore
+from kafkaio.spark._marker_state import (
+    AppState,
+    Outcome,
+    RowsMarker,
+    RowSum,
+    TaskReport,
+)
+from kafkaio.spark._marker_stores import MarkerStorePort
 from kafkaio.testing import Broker
 from kafkaio.testing._broker.faults import disconnect_before_write, drop, error
 from kafkaio.types import TopicPartition
@@ -91,7 +97,7 @@ class World:
             markers=self.markers(client),
         )
 
-    def markers(self, client: Client) -> MarkerStore:
+    def markers(self, client: Client) -> MarkerStorePort:
         if self._store == "groups":
             return GroupMarkers(client, "out")
         return TopicMarkers(client, "markers")
@@ -106,7 +112,7 @@ class World:
         markers = self.markers(await self.client())
         return await markers.look(name.scope, name.version)
 
-    async def marker(self, name: TaskName = NAME) -> Marker | None:
+    async def marker(self, name: TaskName = NAME) -> RowsMarker | None:
         await until(lambda: not self.broker.control.open_transactions())
         found = (await self.state(name)).tasks.get(name.task)
         return None if found is None else replace(found, timestamp=-1)
@@ -124,7 +130,7 @@ class World:
         name = VersionName(app="orders", version=version, run=run)
         end = VersionWrite(client, name, self.markers(client), is_strict=is_strict)
         reports = [
-            Report(
+            TaskReport(
                 task,
                 each.outcome,
                 each.found,
@@ -206,7 +212,7 @@ def test_rows_and_marker_are_committed(level: int, store: str) -> None:
         assert result.outcome is Outcome.WRITTEN
         assert not result.is_skipped
         assert await world.seen() == sorted(VALUES)
-        assert await world.marker() == Marker(7, "run", digest.found)
+        assert await world.marker() == RowsMarker(7, "run", digest.found)
 
     in_world(body, level=level, store=store)
 
@@ -258,7 +264,7 @@ def test_what_an_attempt_asks_comes_in_its_order() -> None:
 def test_a_task_without_rows_has_a_marker() -> None:
     async def body(world: World) -> None:
         assert (await world.write([])).rows == 0
-        assert await world.marker() == Marker(7, "run", RowSum())
+        assert await world.marker() == RowsMarker(7, "run", RowSum())
         with pytest.raises(ReplayMismatch, match="25 rows, digest"):
             await world.write()
 

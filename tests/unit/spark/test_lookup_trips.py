@@ -17,11 +17,11 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.spark import _lookup as lookup, _runtime as runtime
 from kafkaio.spark._errors import DataLost, DataSourceError
 from kafkaio.spark._options import ReadOptions
-from kafkaio.spark._schema import Column
+from kafkaio.spark._schema import ReadColumn
 from kafkaio.spark._stream import KafkaStreamReader
 from kafkaio.testing import Broker, error
 
-COLUMNS = [Column("value", "value", "string")]
+COLUMNS = [ReadColumn("value", "value", "string")]
 #: What asks for the partitions and for both ends of their logs.
 ONE_LOOK = ["LIST_OFFSETS", "LIST_OFFSETS", "METADATA"]
 QUICK = {"fetchOffset.retryIntervalMs": "1"}

@@ -32,7 +32,7 @@ from kafkaio.spark._marker_records import (
     rows_record,
     verified_record,
 )
-from kafkaio.spark._marker_state import Marker, Outcome, RowSum
+from kafkaio.spark._marker_state import Outcome, RowsMarker, RowSum
 from kafkaio.spark._marker_stores import store_of
 from kafkaio.spark._markers import delete_markers, list_markers
 from kafkaio.testing._broker.faults import error
@@ -70,7 +70,7 @@ def test_a_marker_counts_when_its_transaction_is_committed() -> None:
     assert reader.state(SCOPE).tasks == {}
     assert reader.state(SCOPE).open[2].producer_id == 7
     reader.control(7, 1)
-    assert reader.state(SCOPE).tasks == {2: Marker(5, "a", ROWS_OF, 2)}
+    assert reader.state(SCOPE).tasks == {2: RowsMarker(5, "a", ROWS_OF, 2)}
     assert reader.state(SCOPE).open == {}
 
 

@@ -11,10 +11,10 @@ from kafkaio.spark._marker_state import (
     AppState,
     Begun,
     Decision,
-    Marker,
     Outcome,
-    Report,
+    RowsMarker,
     RowSum,
+    TaskReport,
     Verdict,
     decide,
     judge,
@@ -127,22 +127,22 @@ def state(**given: object) -> AppState:
     ("found", "decision"),
     [
         (state(), Decision.WRITE),
-        (state(tasks={0: Marker(6, "a", SOME)}), Decision.WRITE),
-        (state(tasks={1: Marker(7, "a", SOME)}), Decision.WRITE),
-        (state(tasks={0: Marker(7, "a", SOME)}), Decision.COMPARE),
-        (state(tasks={0: Marker(7, "b", SOME)}), Decision.VERIFY),
-        (state(tasks={0: Marker(7, "b", None)}), Decision.VERIFY),
-        (state(tasks={0: Marker(7, "b", RowSum())}), Decision.HOLD),
-        (state(tasks={1: Marker(7, "b", SOME)}), Decision.HOLD),
+        (state(tasks={0: RowsMarker(6, "a", SOME)}), Decision.WRITE),
+        (state(tasks={1: RowsMarker(7, "a", SOME)}), Decision.WRITE),
+        (state(tasks={0: RowsMarker(7, "a", SOME)}), Decision.COMPARE),
+        (state(tasks={0: RowsMarker(7, "b", SOME)}), Decision.VERIFY),
+        (state(tasks={0: RowsMarker(7, "b", None)}), Decision.VERIFY),
+        (state(tasks={0: RowsMarker(7, "b", RowSum())}), Decision.HOLD),
+        (state(tasks={1: RowsMarker(7, "b", SOME)}), Decision.HOLD),
         (state(open={1: Begun(7, "b", 5)}), Decision.HOLD),
         (state(open={1: Begun(7, "a", 5)}), Decision.WRITE),
         (state(open={1: Begun(6, "b", 5)}), Decision.WRITE),
         (state(is_begun_elsewhere=True), Decision.HOLD),
         (state(is_refused=True), Decision.REFUSE),
-        (state(done=Marker(7, "b", SOME)), Decision.DONE),
-        (state(done=Marker(6, "b", SOME)), Decision.WRITE),
-        (state(done=Marker(8, "b", SOME)), Decision.LATER),
-        (state(tasks={4: Marker(8, "b", SOME)}), Decision.LATER),
+        (state(done=RowsMarker(7, "b", SOME)), Decision.DONE),
+        (state(done=RowsMarker(6, "b", SOME)), Decision.WRITE),
+        (state(done=RowsMarker(8, "b", SOME)), Decision.LATER),
+        (state(tasks={4: RowsMarker(8, "b", SOME)}), Decision.LATER),
     ],
 )
 def test_what_an_attempt_does(found: AppState, decision: Decision) -> None:
@@ -150,7 +150,7 @@ def test_what_an_attempt_does(found: AppState, decision: Decision) -> None:
 
 
 def test_a_task_commits_by_itself_when_all_of_the_others_is_verified() -> None:
-    one = Marker(7, "b", SOME)
+    one = RowsMarker(7, "b", SOME)
     found = state(tasks={1: one, 2: one}, verified={1: (7, "a"), 2: (7, "c")})
     assert not may_commit(found, 0, 7, "a")
     found.verified[2] = (7, "a")
@@ -168,16 +168,16 @@ def test_what_is_fenced_are_transactions_of_other_runs() -> None:
     "begun", [None, Begun(7, "b", 5), Begun(7, "a", 6)], ids=["gone", "run", "producer"]
 )
 def test_what_is_left_open_may_be_lost(begun: Begun | None) -> None:
-    report = Report(0, Outcome.HELD, SOME, None, 5)
+    report = TaskReport(0, Outcome.HELD, SOME, None, 5)
     found = state(open={} if begun is None else {0: begun})
     assert ours_lost(found, 7, "a", {0: report}) == [0]
     found.open[0] = Begun(7, "a", 5)
     assert ours_lost(found, 7, "a", {0: report}) == []
 
 
-def reports(**outcomes: tuple[Outcome, int]) -> dict[int, Report]:
+def reports(**outcomes: tuple[Outcome, int]) -> dict[int, TaskReport]:
     return {
-        int(name[1:]): Report(int(name[1:]), outcome, RowSum(rows, rows * 11))
+        int(name[1:]): TaskReport(int(name[1:]), outcome, RowSum(rows, rows * 11))
         for name, (outcome, rows) in outcomes.items()
     }
 
@@ -236,7 +236,8 @@ def test_a_judgement(
     others: dict[int, int], told: dict[str, tuple[Outcome, int]], verdict: Verdict
 ) -> None:
     tasks = {
-        task: Marker(7, "b", RowSum(rows, rows * 11)) for task, rows in others.items()
+        task: RowsMarker(7, "b", RowSum(rows, rows * 11))
+        for task, rows in others.items()
     }
     assert judge(state(tasks=tasks), 7, "a", reports(**told)).verdict is verdict
 
@@ -247,7 +248,7 @@ def test_a_judgement(
 def test_a_version_that_is_in_is_compared_as_a_whole(
     rows: int, verdict: Verdict
 ) -> None:
-    done = state(done=Marker(7, "b", RowSum(10, 110)))
+    done = state(done=RowsMarker(7, "b", RowSum(10, 110)))
     told = reports(t0=(Outcome.DONE, 4), t1=(Outcome.DONE, rows - 4))
     assert judge(done, 7, "a", told).verdict is verdict
 

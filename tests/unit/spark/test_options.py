@@ -12,7 +12,7 @@ from kafkaio._config import ConsumerConfig
 from kafkaio._config.login_properties import TokenRequest
 from kafkaio._config.msk import MskFacts
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark._bounds import AtOffsets, AtTime, AtTimes, Topics
+from kafkaio.spark._bounds import AtOffsets, AtTime, AtTimes, ReadTopics
 from kafkaio.spark._declaration import SparkOption
 from kafkaio.spark._kafka_properties import KafkaProperties
 from kafkaio.spark._options import (
@@ -53,12 +53,12 @@ def kafka(name: str, value: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "value", "topics"),
     [
-        ("subscribe", " b , a,b,", Topics(names=("b", "a"))),
-        ("subscribePattern", " t-.* ", Topics(pattern="t-.*")),
-        ("assign", '{"t":[1,0,1]}', Topics(partitions=(T0, T1))),
+        ("subscribe", " b , a,b,", ReadTopics(names=("b", "a"))),
+        ("subscribePattern", " t-.* ", ReadTopics(pattern="t-.*")),
+        ("assign", '{"t":[1,0,1]}', ReadTopics(partitions=(T0, T1))),
     ],
 )
-def test_what_is_read(name: str, value: str, topics: Topics) -> None:
+def test_what_is_read(name: str, value: str, topics: ReadTopics) -> None:
     for given in (name, name.lower(), name.upper()):
         found = ReadOptions.of({**SERVERS, given: value}, is_stream=False)
         assert found.topics == topics

@@ -24,10 +24,10 @@ from kafkaio import Admin, Client, NewTopic, Producer, TopicPartition
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.spark import _runtime as runtime, lag
 from kafkaio.spark._errors import DataLost, DataSourceError
-from kafkaio.spark._lookup import Lookup
+from kafkaio.spark._lookup import PlanLookup
 from kafkaio.spark._options import ReadOptions
 from kafkaio.spark._reader import KafkaReader, TaskPartition, read_task
-from kafkaio.spark._schema import Column, default_schema
+from kafkaio.spark._schema import ReadColumn, default_schema
 from kafkaio.spark._source import KafkaSource
 from kafkaio.spark._stream import KafkaStreamReader
 from kafkaio.testing import Broker
@@ -35,7 +35,10 @@ from kafkaio.testing._broker.faults import error
 from kafkaio.types import OffsetRange
 from tests.unit.spark.conftest import Serving
 
-COLUMNS = [Column("offset", "offset", "bigint"), Column("value", "value", "string")]
+COLUMNS = [
+    ReadColumn("offset", "offset", "bigint"),
+    ReadColumn("value", "value", "string"),
+]
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -384,7 +387,7 @@ def test_offsets_of_a_deleted_topic_are_not_committed(servers: str) -> None:
 
 def test_of_many_topics_one_is_missing(servers: str) -> None:
     there, gone = [T0, T1], [TopicPartition("gone", 0), TopicPartition("t", 7)]
-    earliest, latest = Lookup(options(servers)).ends([*there, *gone], {})
+    earliest, latest = PlanLookup(options(servers)).ends([*there, *gone], {})
     assert earliest == {T0: 0, T1: 0}
     assert latest == {T0: 10, T1: 10}
 

@@ -22,10 +22,10 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from kafkaio import KafkaError, TopicPartition
 from kafkaio.spark import _runtime as runtime, cleanup
 from kafkaio.spark._errors import DataSourceError
-from kafkaio.spark._lookup import Lookup
+from kafkaio.spark._lookup import PlanLookup
 from kafkaio.spark._options import ReadOptions, WriteOptions
 from kafkaio.spark._reader import TaskPartition, read_task
-from kafkaio.spark._schema import Column
+from kafkaio.spark._schema import ReadColumn
 from kafkaio.spark._writer import KafkaStreamWriter, KafkaWriter
 from kafkaio.testing._broker import faults
 from kafkaio.types import OffsetRange
@@ -81,7 +81,7 @@ def limited(*names: str) -> dict[str, str]:
 
 REQUEST = limited("kafka.request.timeout.ms")
 CALL = limited("kafka.default.api.timeout.ms")
-PLANNING: dict[str, Callable[[Lookup], object]] = {
+PLANNING: dict[str, Callable[[PlanLookup], object]] = {
     "batch": lambda lookup: lookup.start_and_end(),
     "start": lambda lookup: lookup.start(),
     "latest": lambda lookup: lookup.latest({}, {}),
@@ -97,7 +97,7 @@ def reading(servers: Servers, limits: dict[str, str]) -> ReadOptions:
 @pytest.mark.parametrize("limits", [REQUEST, CALL], ids=["request", "call"])
 @pytest.mark.parametrize("what", PLANNING)
 def test_planning(servers: Servers, what: str, limits: dict[str, str]) -> None:
-    lookup = Lookup(reading(servers, limits))
+    lookup = PlanLookup(reading(servers, limits))
     text = fails_in_time(lambda: PLANNING[what](lookup))
     assert "BrokerNotAvailable" in text
     assert servers["kafka.bootstrap.servers"] in text
@@ -106,7 +106,7 @@ def test_planning(servers: Servers, what: str, limits: dict[str, str]) -> None:
 def test_planning_that_is_repeated(servers: Servers) -> None:
     more = {"fetchOffset.numRetries": "2", "fetchOffset.retryIntervalMs": "10"}
     began = time.monotonic()
-    fails_in_time(Lookup(reading(servers, REQUEST | more)).start)
+    fails_in_time(PlanLookup(reading(servers, REQUEST | more)).start)
     assert time.monotonic() - began > 3 * LIMIT_MS / 1000
 
 
@@ -165,7 +165,7 @@ def test_a_task_that_reads(
     del task
     more = {"failOnDataLoss": "false"} if lenient else {}
     options = reading(servers, limits | more)
-    columns = [Column("value", "value", "binary")]
+    columns = [ReadColumn("value", "value", "binary")]
     ranges = (OffsetRange(T0, 0, 5),)
     text = fails_in_time(
         lambda: list(read_task(options, columns, TaskPartition(ranges, {})))
@@ -237,7 +237,7 @@ def test_all_that_planning_asks_has_one_limit(
     """Each answer comes in time, and all of them together do not."""
     late = serving(ListOffsets=faults.delay(0.7))
     options = reading(late, {"kafka.default.api.timeout.ms": "1000"})
-    text = fails_in_time(Lookup(options).start_and_end)
+    text = fails_in_time(PlanLookup(options).start_and_end)
     assert "RequestTimeout" in text
 
 
@@ -246,7 +246,7 @@ def test_all_that_planning_asks_has_one_limit(
 )
 def test_a_broker_that_never_answers_planning(serving: Serving, api: str) -> None:
     silent = serving(**{api: faults.drop()})
-    lookup = Lookup(reading(silent, CALL))
+    lookup = PlanLookup(reading(silent, CALL))
     act = "batch" if api in {"ListOffsets", "Metadata"} else "commitGroupId"
     fails_in_time(lambda: PLANNING[act](lookup))
 
@@ -254,7 +254,7 @@ def test_a_broker_that_never_answers_planning(serving: Serving, api: str) -> Non
 def test_a_leader_that_never_answers_a_task(serving: Serving, task: None) -> None:
     del task
     options = reading(serving(Fetch=faults.drop()), POLL)
-    columns = [Column("value", "value", "binary")]
+    columns = [ReadColumn("value", "value", "binary")]
     fails_in_time(
         lambda: list(
             read_task(options, columns, TaskPartition((OffsetRange(T0, 0, 5),), {}))

@@ -5,18 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from kafkaio.testing.kafka._kdc import Kdc
 
-from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka._embedded import EmbeddedCluster
 from kafkaio.testing.kafka._guard import Guard
 from kafkaio.testing.kafka._launcher import Launcher
-from kafkaio.testing.kafka._nodes import Node
-from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._nodes import JvmNode
 from kafkaio.testing.kafka._releases import KafkaNotStarted, find_release
+from tests.support.kafka import Kafka
+from tests.support.kafka.kdc import Kdc
 
 
-def never(node: Node, command: Sequence[str | Path]) -> None:
+def never(node: JvmNode, command: Sequence[str | Path]) -> None:
     raise AssertionError((node, command))
 
 
@@ -24,7 +22,7 @@ def test_missing_programs_are_named_with_their_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("kafkaio.testing.kafka._kdc._MORE_PLACES", ())
+    monkeypatch.setattr("tests.support.kafka.kdc._MORE_PLACES", ())
     with pytest.raises(KafkaNotStarted) as caught:
         Kdc(tmp_path / "kdc", never)
     said = str(caught.value)
@@ -38,17 +36,12 @@ def test_a_cluster_without_it_says_how_to_get_one() -> None:
         _ = Kafka(sasl=True).kdc
 
 
-def test_the_embedded_broker_has_none() -> None:
-    with pytest.raises(KafkaNotStarted, match="no such options"):
-        EmbeddedCluster(ClusterOptions(sasl=True, gssapi=True))
-
-
 def test_a_second_attempt_of_the_brokers_leaves_it_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launcher = Launcher(find_release("4.3"), "64m", fast=True)
     home = tmp_path / "cluster"
-    node = Node(0, home / "kdc", {})
+    node = JvmNode(0, home / "kdc", {})
     node.directory.mkdir(parents=True)
     monkeypatch.setattr(launcher, "_directory", home)
     monkeypatch.setattr(launcher, "_guard", Guard(home))

@@ -8,11 +8,11 @@ import pytest
 from joserfc import jwt
 from joserfc.errors import BadSignatureError, JoseError
 from joserfc.jwk import KeySet
-from kafkaio.testing.kafka._oidc import Issuer
 
 from kafkaio.errors import AuthenticationError
 from kafkaio.security import ClientCredentials
 from kafkaio.types import Token
+from tests.support.kafka.oidc import Issuer
 
 SECRETS = {"orders": "a secret/1"}
 

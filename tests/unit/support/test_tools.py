@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kafkaio.testing.kafka._tools import run_program
+
+from tests.support.kafka.tools import run_program
 
 
 def python(code: str) -> list[str | Path]:

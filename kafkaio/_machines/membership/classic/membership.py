@@ -34,8 +34,8 @@ from kafkaio._machines.membership.classic.states import (
     ENDED,
     HEARTBEATING,
     TRANSITIONS,
-    Event,
-    State,
+    ClassicEvent,
+    ClassicState,
     transition,
 )
 from kafkaio._machines.membership.heartbeat import Heartbeat
@@ -49,7 +49,7 @@ from kafkaio._machines.membership.subscription import (
     decode_free,
     encode_subscription,
 )
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio.errors import Fenced, KafkaError, ProtocolError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
@@ -69,17 +69,24 @@ _COMMIT_LIMIT: Final = 6.0
 #: member id. The coordinator sends that at once (KIP-394), except before Kafka 2.2.
 _MEMBER_ID_LIMIT: Final = 2.0
 
-#: How the state changes by what the table of reactions says about an error.
 #: States in which an answer that is under way decides on the generation.
-_REBALANCING: Final = frozenset({State.JOINING, State.ASSIGNING, State.SYNCING})
+_REBALANCING: Final = frozenset(
+    {ClassicState.JOINING, ClassicState.ASSIGNING, ClassicState.SYNCING}
+)
 #: States in which no SyncGroup of the present generation is to come.
 _SYNC_GIVEN_UP: Final = frozenset(
-    {State.PREPARING, State.JOINING, State.UNSUBSCRIBING, State.LEAVING}
+    {
+        ClassicState.PREPARING,
+        ClassicState.JOINING,
+        ClassicState.UNSUBSCRIBING,
+        ClassicState.LEAVING,
+    }
 )
+#: How the state changes by what the table of reactions says about an error.
 _STEP_EVENTS: Final = {
-    Step.RESET_GENERATION: Event.GENERATION_LOST,
-    Step.RESET_MEMBER: Event.MEMBER_LOST,
-    Step.REJOIN: Event.REBALANCE_NEEDED,
+    ReactionStep.RESET_GENERATION: ClassicEvent.GENERATION_LOST,
+    ReactionStep.RESET_MEMBER: ClassicEvent.MEMBER_LOST,
+    ReactionStep.REJOIN: ClassicEvent.REBALANCE_NEEDED,
 }
 
 
@@ -143,7 +150,7 @@ class ClassicMembership(Membership):
     group_protocol = "classic"
     uses_member_epoch = False
 
-    state: State
+    state: ClassicState
     generation: int
     member_id: str
 
@@ -184,7 +191,7 @@ class ClassicMembership(Membership):
     def __init__(self, config: ClassicMemberConfig) -> None:
         super().__init__(config.rebalance)
         self.config: ClassicMemberConfig = config
-        self.state = State.UNJOINED
+        self.state = ClassicState.UNJOINED
         self.generation = -1
         self.assignor_name: str = ""
         self._topics: frozenset[str] | None = None
@@ -295,7 +302,7 @@ class ClassicMembership(Membership):
         self._topics = topics
         self._poll.polled(now)
         self._reason = "the subscription changed"
-        self._fire(Event.SUBSCRIBED, now)
+        self._fire(ClassicEvent.SUBSCRIBED, now)
         return self._advance(now)
 
     def unsubscribe(self, now: float) -> Effects:
@@ -304,7 +311,7 @@ class ClassicMembership(Membership):
             return ()
         self._topics = None
         self._reason = "the consumer unsubscribed"
-        self._fire(Event.UNSUBSCRIBED, now)
+        self._fire(ClassicEvent.UNSUBSCRIBED, now)
         return self._advance(now)
 
     def close(self, now: float) -> Effects:
@@ -313,7 +320,7 @@ class ClassicMembership(Membership):
             return ()
         self._topics = None
         self._reason = "the consumer is being closed"
-        self._fire(Event.CLOSED, now)
+        self._fire(ClassicEvent.CLOSED, now)
         return self._advance(now)
 
     def polled(self, now: float) -> Effects:
@@ -322,17 +329,17 @@ class ClassicMembership(Membership):
         if self._is_silent:
             self._is_silent = False
             self._heartbeat.renew(now)
-        elif self.state is State.STALLED:
-            self._fire(Event.POLLED, now)
+        elif self.state is ClassicState.STALLED:
+            self._fire(ClassicEvent.POLLED, now)
         else:
             return ()  # called for every record: the usual case does nothing else
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> Effects:
         """Join again without need (KIP-568), unless a rebalance is under way."""
-        if self.state in {State.STABLE, State.RELEASING}:
+        if self.state in {ClassicState.STABLE, ClassicState.RELEASING}:
             self._reason = reason
-            self._fire(Event.REBALANCE_NEEDED, now)
+            self._fire(ClassicEvent.REBALANCE_NEEDED, now)
         return self._advance(now)
 
     def withhold(self, partitions: frozenset[TopicPartition], now: float) -> Effects:
@@ -345,9 +352,9 @@ class ClassicMembership(Membership):
             return ()
         self._withheld, self._free = partitions, frozenset()
         self._ignores_withholding = False
-        if self.state in {State.STABLE, State.RELEASING}:
+        if self.state in {ClassicState.STABLE, ClassicState.RELEASING}:
             self._reason = "partitions are being rewound"
-            self._fire(Event.REBALANCE_NEEDED, now)
+            self._fire(ClassicEvent.REBALANCE_NEEDED, now)
         return self._advance(now)
 
     @property
@@ -371,13 +378,13 @@ class ClassicMembership(Membership):
             self._abandoned_join, self._abandoned_until = 0, NEVER
         if (
             self._has_been_removed(now)
-            and (self.state, Event.MEMBER_LOST) in TRANSITIONS
+            and (self.state, ClassicEvent.MEMBER_LOST) in TRANSITIONS
         ):
-            self._fire(Event.MEMBER_LOST, now)
+            self._fire(ClassicEvent.MEMBER_LOST, now)
         if self._awaits_handover() and now >= self._handover_due:
             self._handover_due = NEVER
             self._reason = "a member did not join again after a revocation"
-            self._fire(Event.REBALANCE_NEEDED, now)
+            self._fire(ClassicEvent.REBALANCE_NEEDED, now)
         return self._advance(now)
 
     def next_deadline(self) -> float | None:
@@ -392,11 +399,11 @@ class ClassicMembership(Membership):
             deadlines.append(self._poll.expires_at)
         if self._may_heartbeat():
             deadlines.append(self._heartbeat.deadline())
-        if self.state is State.JOINING and not self._ticket:
+        if self.state is ClassicState.JOINING and not self._ticket:
             deadlines.append(self._join_at)
         if self._is_blocked() and not self._probe_timer.in_flight:
             deadlines.append(self._probe_timer.next_at)
-        if self.state is State.RELEASING:
+        if self.state is ClassicState.RELEASING:
             deadlines.append(self._release_at)
         if self._awaits_handover():
             deadlines.append(self._handover_due)
@@ -406,14 +413,17 @@ class ClassicMembership(Membership):
     def metadata_changed(self, layout: Layout, now: float) -> Effects:
         """New metadata of at least `group_topics` has come."""
         self._layout = layout
-        if self.state in {State.STABLE, State.RELEASING} and self._is_outdated():
+        if (
+            self.state in {ClassicState.STABLE, ClassicState.RELEASING}
+            and self._is_outdated()
+        ):
             self._reason = "the topics of the group changed"
-            self._fire(Event.REBALANCE_NEEDED, now)
+            self._fire(ClassicEvent.REBALANCE_NEEDED, now)
         return self._advance(now)
 
     def topics_refreshed(self, ticket: int, now: float) -> Effects:
         """RefreshTopics has ended; what it found was passed to `subscribe` before."""
-        if ticket != self._refresh_ticket or self.state is not State.JOINING:
+        if ticket != self._refresh_ticket or self.state is not ClassicState.JOINING:
             return ()
         self._refresh_ticket = 0
         if not self._ticket:
@@ -432,7 +442,7 @@ class ClassicMembership(Membership):
             self._refused(error, now)
             return self._advance(now)
         self._leadership.set_basis(layout)
-        self._fire(Event.ASSIGNMENT_MADE, now)
+        self._fire(ClassicEvent.ASSIGNMENT_MADE, now)
         self._send_sync(assignments, now)
         return self._advance(now)
 
@@ -441,7 +451,7 @@ class ClassicMembership(Membership):
     ) -> Effects:
         """The commit and the callback of a Revoke have ended."""
         self._complete_revokes(claims, in_time=in_time)
-        if self.state is State.RELEASING:
+        if self.state is ClassicState.RELEASING:
             # Each JoinGroup makes the group rebalance, so wait a little: revocations of
             # other partitions may complete soon.
             self._release_at = min(self._release_at, now + self.config.interval)
@@ -467,7 +477,7 @@ class ClassicMembership(Membership):
                 self._joined(reply, now, roll)
             case ErrorCode.MEMBER_ID_REQUIRED if not self.member_id:
                 self.member_id = reply.member_id
-                self._fire(Event.MEMBER_ID_GIVEN, now)
+                self._fire(ClassicEvent.MEMBER_ID_GIVEN, now)
                 self._begin_join(now)
             case ErrorCode.MEMBER_ID_REQUIRED as code:  # for ever, perhaps
                 self.member_id = reply.member_id
@@ -509,7 +519,7 @@ class ClassicMembership(Membership):
         self._heartbeat_ticket = 0
         asked = reaction(ApiKey.HEARTBEAT, code)
         # A coordinator that asks for a rebalance has received the heartbeat as well.
-        if code == ErrorCode.NONE or asked.step is Step.REJOIN:
+        if code == ErrorCode.NONE or asked.step is ReactionStep.REJOIN:
             self._heartbeat_failures = 0
             self._has_no_doubt()
             self._denied_until = NEVER
@@ -538,7 +548,7 @@ class ClassicMembership(Membership):
             return ()
         if is_silent:
             self._emit(fx.ForgetCoordinator())
-            self._retry(Event.RETRY, now, roll)
+            self._retry(ClassicEvent.RETRY, now, roll)
         else:
             self._probe_timer.answered()
         return self._advance(now)
@@ -555,7 +565,7 @@ class ClassicMembership(Membership):
         step = reaction(ApiKey.OFFSET_COMMIT, code).step
         if identity != (self.member_id, self.generation) or self.generation < 0:
             return ()
-        if step in {Step.RESET_GENERATION, Step.RESET_MEMBER}:
+        if step in {ReactionStep.RESET_GENERATION, ReactionStep.RESET_MEMBER}:
             self._react(ApiKey.OFFSET_COMMIT, code, now, roll)
         elif code == ErrorCode.FENCED_INSTANCE_ID and self._is_static:
             self._refused(self._error(code, "OffsetCommit", is_end=True), now)
@@ -611,7 +621,7 @@ class ClassicMembership(Membership):
         self.accepted_at = now
         self._heartbeat.start(now)
         if reply.leader != reply.member_id:
-            self._fire(Event.JOINED, now)
+            self._fire(ClassicEvent.JOINED, now)
             self._send_sync((), now)
             return
         try:
@@ -619,13 +629,13 @@ class ClassicMembership(Membership):
         except KafkaError as error:
             self._refuse(error, now, roll)
             return
-        self._fire(Event.ELECTED, now)
+        self._fire(ClassicEvent.ELECTED, now)
         if reply.skip_assignment:
             # A static leader returned to a group that needs no new assignment
             # (KIP-814). It still watches the topics.
             self._leadership.set_basis(self._layout)
             self._leadership.expect_revocations()
-            self._fire(Event.ASSIGNMENT_MADE, now)
+            self._fire(ClassicEvent.ASSIGNMENT_MADE, now)
             self._send_sync((), now)
         else:
             self._ticket = self._new_ticket()
@@ -641,7 +651,7 @@ class ClassicMembership(Membership):
         self._synced_generation = self.generation
         if not all(tp.topic in self._subscribed() for tp in assigned):
             self._reason = "the subscription changed during the rebalance"
-            self._fire(Event.SYNCED_STALE, now)
+            self._fire(ClassicEvent.SYNCED_STALE, now)
             return
         self._latest, self._latest_generation = assigned, self.generation
         # The leader kept from the others what our JoinGroup listed as owned. They get
@@ -653,7 +663,7 @@ class ClassicMembership(Membership):
         requested = self.ledger.request(self.ledger.owned - assigned, deadline)
         added = self.ledger.assign(assigned)
         is_less = bool(blocked or self.ledger.pending)
-        self._fire(Event.SYNCED_LESS if is_less else Event.SYNCED, now)
+        self._fire(ClassicEvent.SYNCED_LESS if is_less else ClassicEvent.SYNCED, now)
         if requested:
             self._emit(fx.RequestRevoke(requested, deadline))
         self._emit(fx.Assign(added, self.ledger.owned))
@@ -665,13 +675,13 @@ class ClassicMembership(Membership):
         self._handover_due = now + self.config.rebalance + self.config.session
         if self._subscribed() != self._sent_topics:
             self._reason = "the subscription changed during the rebalance"
-            self._fire(Event.SUBSCRIBED, now)
+            self._fire(ClassicEvent.SUBSCRIBED, now)
         elif self._is_outdated():
             self._reason = "the topics of the group changed during the rebalance"
-            self._fire(Event.REBALANCE_NEEDED, now)
+            self._fire(ClassicEvent.REBALANCE_NEEDED, now)
         elif self._withheld != self._sent_withheld:
             self._reason = "a rewind began or ended during the rebalance"
-            self._fire(Event.REBALANCE_NEEDED, now)
+            self._fire(ClassicEvent.REBALANCE_NEEDED, now)
 
     def _set_free(self, free: frozenset[TopicPartition] | None) -> None:
         # The answer to an older request says nothing of what is withheld now.
@@ -686,8 +696,8 @@ class ClassicMembership(Membership):
         if (event := _STEP_EVENTS.get(asked.step)) is not None:
             self._retry(event, now, roll)
         elif asked.retry:
-            self._retry(Event.RETRY, now, roll)
-        elif asked.step is Step.FATAL and self._is_final(
+            self._retry(ClassicEvent.RETRY, now, roll)
+        elif asked.step is ReactionStep.FATAL and self._is_final(
             self._error(code, api.name), now
         ):
             self._refused(self._error(code, api.name, is_end=True), now)
@@ -696,7 +706,7 @@ class ClassicMembership(Membership):
             if api is ApiKey.HEARTBEAT:
                 self._retry_heartbeat(now, roll)
             else:
-                self._retry(Event.RETRY, now, roll)
+                self._retry(ClassicEvent.RETRY, now, roll)
 
     def _refuse(self, error: KafkaError, now: float, roll: float) -> None:
         # What cannot be used may be one bad answer: then the next one can.
@@ -704,17 +714,20 @@ class ClassicMembership(Membership):
             self._refused(error, now)
         else:
             self._deny(error, now)
-            self._retry(Event.RETRY, now, roll)
+            self._retry(ClassicEvent.RETRY, now, roll)
 
-    def _retry(self, event: Event, now: float, roll: float) -> None:
+    def _retry(self, event: ClassicEvent, now: float, roll: float) -> None:
         # The first rejoin after a reset is due at once: the group is waiting. Later
         # ones back off, in case the coordinator resets the member again and again.
-        is_first = self._failures == 0 and event is not Event.RETRY
+        is_first = self._failures == 0 and event is not ClassicEvent.RETRY
         delay = 0.0 if is_first else self.config.backoff.delay(self._failures, roll)
-        if event is not Event.REBALANCE_NEEDED or self.state is State.JOINING:
+        if (
+            event is not ClassicEvent.REBALANCE_NEEDED
+            or self.state is ClassicState.JOINING
+        ):
             self._failures += 1
         self._fire(event, now)
-        if self.state is State.JOINING:
+        if self.state is ClassicState.JOINING:
             self._ticket = 0
             self._join_at = now + delay
 
@@ -749,22 +762,22 @@ class ClassicMembership(Membership):
         if ticket == self._heartbeat_ticket:
             self._retry_heartbeat(now, roll)
         else:
-            self._retry(Event.RETRY, now, roll)
+            self._retry(ClassicEvent.RETRY, now, roll)
 
     def _left(self, now: float) -> None:
-        self._fire(Event.LEAVE_ENDED, now)
+        self._fire(ClassicEvent.LEAVE_ENDED, now)
 
     def _refused(self, error: KafkaError, now: float) -> None:
         # One that was replaced has no place to give up.
         if self.state not in DEPARTING and not isinstance(error, Fenced):
             self._leave("the consumer has failed")
-        self._fire(Event.REFUSED, now)
-        if self.state is State.FATAL:
+        self._fire(ClassicEvent.REFUSED, now)
+        if self.state is ClassicState.FATAL:
             self._emit(fx.Fail(error))
 
     # ---- states ----------------------------------------------------------------------
 
-    def _fire(self, event: Event, now: float) -> None:
+    def _fire(self, event: ClassicEvent, now: float) -> None:
         before, self.state = self.state, transition(self.state, event)
         if (forget := _ON_EVENT.get(event)) is not None:
             forget(self, now)
@@ -818,7 +831,7 @@ class ClassicMembership(Membership):
             self._is_silent = True
             return
         self._leave("the consumer did not poll within max_poll_interval_ms")
-        self._fire(Event.POLL_EXPIRED, now)
+        self._fire(ClassicEvent.POLL_EXPIRED, now)
 
     # ---- progress --------------------------------------------------------------------
 
@@ -832,7 +845,7 @@ class ClassicMembership(Membership):
 
     def _join_if_clear(self, now: float) -> None:
         if not self._to_release_first():
-            self._fire(Event.RELEASED, now)
+            self._fire(ClassicEvent.RELEASED, now)
 
     def _join_if_due(self, now: float) -> None:
         if self._ticket or now < self._join_at:
@@ -872,32 +885,32 @@ class ClassicMembership(Membership):
     def _rejoin_if_released(self, now: float) -> None:
         if not self.ledger.pending:
             self._reason = "revoked partitions were released"
-            self._fire(Event.RELEASED, now)
+            self._fire(ClassicEvent.RELEASED, now)
         elif now >= self._release_at:
             self._reason = "some of the revoked partitions were released"
-            self._fire(Event.RELEASE_DUE, now)
+            self._fire(ClassicEvent.RELEASE_DUE, now)
 
     def _unsubscribe_if_clear(self, now: float) -> None:
         if self.ledger.owned:
             return
         self._leave(self._reason)
         self._forget_member(now)
-        self._fire(Event.RELEASED, now)
+        self._fire(ClassicEvent.RELEASED, now)
         if self._topics is not None:
-            self._fire(Event.SUBSCRIBED, now)
+            self._fire(ClassicEvent.SUBSCRIBED, now)
 
     def _leave_if_clear(self, now: float) -> None:
         if self.ledger.owned or self._closing_ticket or self._abandoned_join:
             return
-        self._fire(Event.RELEASED, now)
+        self._fire(ClassicEvent.RELEASED, now)
         self._closing_ticket = self._leave(self._reason)
         if not self._closing_ticket:
-            self._fire(Event.LEAVE_ENDED, now)
+            self._fire(ClassicEvent.LEAVE_ENDED, now)
 
     def _abandoned_answered(self, member_id: str) -> None:
         # The answer to the JoinGroup that was under way when the member left.
         self._abandoned_join = 0
-        if self.state is State.LEAVING:
+        if self.state is ClassicState.LEAVING:
             self.member_id = member_id  # the usual way out sends its LeaveGroup
         elif member_id:
             self._emit(
@@ -967,7 +980,10 @@ class ClassicMembership(Membership):
         return self.state in BLOCKED and self._ticket != 0
 
     def _may_expire(self) -> bool:
-        return not self._is_silent and (self.state, Event.POLL_EXPIRED) in TRANSITIONS
+        return (
+            not self._is_silent
+            and (self.state, ClassicEvent.POLL_EXPIRED) in TRANSITIONS
+        )
 
     def _to_release_first(self) -> frozenset[TopicPartition]:
         if not self.config.is_cooperative:
@@ -993,7 +1009,7 @@ class ClassicMembership(Membership):
 
     def _awaits_handover(self) -> bool:
         return (
-            self.state is State.STABLE
+            self.state is ClassicState.STABLE
             and self.config.is_cooperative
             and self._leadership is not None
             and self._leadership.has_revocations
@@ -1043,35 +1059,35 @@ class ClassicMembership(Membership):
 _Method = Callable[[ClassicMembership, float], None]
 
 #: Events that end the ownership of all partitions, whatever the state.
-_ON_EVENT: Final[Mapping[Event, _Method]] = MappingProxyType(
+_ON_EVENT: Final[Mapping[ClassicEvent, _Method]] = MappingProxyType(
     {
-        Event.GENERATION_LOST: ClassicMembership._forget_generation,
-        Event.MEMBER_LOST: ClassicMembership._forget_member,
-        Event.POLL_EXPIRED: ClassicMembership._forget_member,
-        Event.REFUSED: ClassicMembership._forget_member,
+        ClassicEvent.GENERATION_LOST: ClassicMembership._forget_generation,
+        ClassicEvent.MEMBER_LOST: ClassicMembership._forget_member,
+        ClassicEvent.POLL_EXPIRED: ClassicMembership._forget_member,
+        ClassicEvent.REFUSED: ClassicMembership._forget_member,
         # A heartbeat may still be under way.
-        Event.LEAVE_ENDED: ClassicMembership._forget_member,
+        ClassicEvent.LEAVE_ENDED: ClassicMembership._forget_member,
     }
 )
 #: What to do on entering a state.
-_ON_ENTRY: Final[Mapping[State, _Method]] = MappingProxyType(
+_ON_ENTRY: Final[Mapping[ClassicState, _Method]] = MappingProxyType(
     {
-        State.PREPARING: ClassicMembership._prepare,
-        State.JOINING: ClassicMembership._enter_joining,
-        State.UNSUBSCRIBING: ClassicMembership._begin_leaving,
-        State.LEAVING: ClassicMembership._begin_leaving,
+        ClassicState.PREPARING: ClassicMembership._prepare,
+        ClassicState.JOINING: ClassicMembership._enter_joining,
+        ClassicState.UNSUBSCRIBING: ClassicMembership._begin_leaving,
+        ClassicState.LEAVING: ClassicMembership._begin_leaving,
     }
 )
 #: States whose entry action runs again on every event that keeps them: a change of the
 #: subscription while PREPARING may add partitions that have to be released first.
-_REENTERED: Final = frozenset({State.PREPARING})
+_REENTERED: Final = frozenset({ClassicState.PREPARING})
 #: What each state waits for.
-_PROGRESS: Final[Mapping[State, _Method]] = MappingProxyType(
+_PROGRESS: Final[Mapping[ClassicState, _Method]] = MappingProxyType(
     {
-        State.PREPARING: ClassicMembership._join_if_clear,
-        State.JOINING: ClassicMembership._join_if_due,
-        State.RELEASING: ClassicMembership._rejoin_if_released,
-        State.UNSUBSCRIBING: ClassicMembership._unsubscribe_if_clear,
-        State.LEAVING: ClassicMembership._leave_if_clear,
+        ClassicState.PREPARING: ClassicMembership._join_if_clear,
+        ClassicState.JOINING: ClassicMembership._join_if_due,
+        ClassicState.RELEASING: ClassicMembership._rejoin_if_released,
+        ClassicState.UNSUBSCRIBING: ClassicMembership._unsubscribe_if_clear,
+        ClassicState.LEAVING: ClassicMembership._leave_if_clear,
     }
 )

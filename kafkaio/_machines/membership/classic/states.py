@@ -7,8 +7,8 @@ application: PREPARING, before a JoinGroup that may not go out while partitions 
 still in use, and RELEASING, after a cooperative assignment (KIP-429) that revokes some
 of them.
 
-`State` and `Event` explain themselves below; `TRANSITIONS` has every pair that can
-occur. A pair that it does not list is a bug in kafkaio: late answers are dropped by
+The states and the events explain themselves below; `TRANSITIONS` has every pair that
+can occur. A pair that it does not list is a bug in kafkaio: late answers are dropped by
 their ticket before they become events.
 """
 
@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from kafkaio._machines.membership.table import following, go, stay
 
 
-class State(Enum):
+class ClassicState(Enum):
     """Where a member stands."""
 
     UNJOINED = auto()  #: no subscription
@@ -39,7 +39,7 @@ class State(Enum):
     FATAL = auto()  #: the end, by an error that no retry can cure
 
 
-class Event(Enum):
+class ClassicEvent(Enum):
     """What happened to a member."""
 
     SUBSCRIBED = auto()  #: the subscription changed
@@ -64,85 +64,89 @@ class Event(Enum):
     LEAVE_ENDED = auto()  #: LeaveGroup was answered, failed, or was not needed
 
 
+# Short names for the table.
+_S: TypeAlias = ClassicState
+_E: TypeAlias = ClassicEvent
+
 #: States that are never left.
-ENDED: Final = frozenset({State.LEFT, State.FATAL})
+ENDED: Final = frozenset({_S.LEFT, _S.FATAL})
 
 #: States in which the coordinator may keep a request waiting, however long.
-BLOCKED: Final = frozenset({State.JOINING, State.SYNCING})
+BLOCKED: Final = frozenset({_S.JOINING, _S.SYNCING})
 
 #: States in which heartbeats keep the session alive. In the states of ``BLOCKED`` the
 #: waiting request does so, and no heartbeat could pass it on its connection.
 HEARTBEATING: Final = frozenset(
     {
-        State.PREPARING,
-        State.ASSIGNING,
-        State.STABLE,
-        State.RELEASING,
-        State.UNSUBSCRIBING,
-        State.LEAVING,
+        _S.PREPARING,
+        _S.ASSIGNING,
+        _S.STABLE,
+        _S.RELEASING,
+        _S.UNSUBSCRIBING,
+        _S.LEAVING,
     }
 )
 
 _JOINED_STATES: Final = (
-    State.PREPARING,
-    State.JOINING,
-    State.ASSIGNING,
-    State.SYNCING,
-    State.STABLE,
-    State.RELEASING,
+    _S.PREPARING,
+    _S.JOINING,
+    _S.ASSIGNING,
+    _S.SYNCING,
+    _S.STABLE,
+    _S.RELEASING,
 )
 #: States in which the member releases everything, to leave then.
-DEPARTING: Final = (State.UNSUBSCRIBING, State.LEAVING)
+DEPARTING: Final = (_S.UNSUBSCRIBING, _S.LEAVING)
 
 
-TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[_S, _E], _S]] = MappingProxyType(
     {
         # The application.
-        **go(Event.SUBSCRIBED, State.JOINING, State.UNJOINED),
+        **go(_E.SUBSCRIBED, _S.JOINING, _S.UNJOINED),
         # A JoinGroup under way carries the old topics: SYNCED_STALE, or the check after
         # SYNCED, finds out.
-        **stay(Event.SUBSCRIBED, State.STALLED, State.PREPARING, State.JOINING),
-        **stay(Event.SUBSCRIBED, State.ASSIGNING, State.SYNCING, *DEPARTING),
-        **go(Event.SUBSCRIBED, State.PREPARING, State.STABLE, State.RELEASING),
-        **go(Event.UNSUBSCRIBED, State.UNJOINED, State.UNJOINED, State.STALLED),
-        **go(Event.UNSUBSCRIBED, State.UNSUBSCRIBING, *_JOINED_STATES),
-        **stay(Event.UNSUBSCRIBED, *DEPARTING),
-        **go(Event.POLLED, State.JOINING, State.STALLED),
-        **go(Event.POLL_EXPIRED, State.STALLED, State.PREPARING, State.ASSIGNING),
-        **go(Event.POLL_EXPIRED, State.STALLED, State.STABLE, State.RELEASING),
-        **go(Event.CLOSED, State.LEFT, State.UNJOINED, State.STALLED),
-        **go(Event.CLOSED, State.LEAVING, *_JOINED_STATES, *DEPARTING),
+        **stay(_E.SUBSCRIBED, _S.STALLED, _S.PREPARING, _S.JOINING),
+        **stay(_E.SUBSCRIBED, _S.ASSIGNING, _S.SYNCING, *DEPARTING),
+        **go(_E.SUBSCRIBED, _S.PREPARING, _S.STABLE, _S.RELEASING),
+        **go(_E.UNSUBSCRIBED, _S.UNJOINED, _S.UNJOINED, _S.STALLED),
+        **go(_E.UNSUBSCRIBED, _S.UNSUBSCRIBING, *_JOINED_STATES),
+        **stay(_E.UNSUBSCRIBED, *DEPARTING),
+        **go(_E.POLLED, _S.JOINING, _S.STALLED),
+        **go(_E.POLL_EXPIRED, _S.STALLED, _S.PREPARING, _S.ASSIGNING),
+        **go(_E.POLL_EXPIRED, _S.STALLED, _S.STABLE, _S.RELEASING),
+        **go(_E.CLOSED, _S.LEFT, _S.UNJOINED, _S.STALLED),
+        **go(_E.CLOSED, _S.LEAVING, *_JOINED_STATES, *DEPARTING),
         # Rebalances.
-        **stay(Event.REBALANCE_NEEDED, State.PREPARING, State.JOINING, *DEPARTING),
-        **go(Event.REBALANCE_NEEDED, State.PREPARING, State.ASSIGNING, State.SYNCING),
-        **go(Event.REBALANCE_NEEDED, State.PREPARING, State.STABLE, State.RELEASING),
-        **go(Event.RELEASED, State.JOINING, State.PREPARING),
-        **go(Event.RELEASED, State.PREPARING, State.RELEASING),
-        **go(Event.RELEASED, State.UNJOINED, State.UNSUBSCRIBING),
-        **stay(Event.RELEASED, State.LEAVING),
-        **go(Event.RELEASE_DUE, State.PREPARING, State.RELEASING),
+        **stay(_E.REBALANCE_NEEDED, _S.PREPARING, _S.JOINING, *DEPARTING),
+        **go(_E.REBALANCE_NEEDED, _S.PREPARING, _S.ASSIGNING, _S.SYNCING),
+        **go(_E.REBALANCE_NEEDED, _S.PREPARING, _S.STABLE, _S.RELEASING),
+        **go(_E.RELEASED, _S.JOINING, _S.PREPARING),
+        **go(_E.RELEASED, _S.PREPARING, _S.RELEASING),
+        **go(_E.RELEASED, _S.UNJOINED, _S.UNSUBSCRIBING),
+        **stay(_E.RELEASED, _S.LEAVING),
+        **go(_E.RELEASE_DUE, _S.PREPARING, _S.RELEASING),
         # Answers.
-        **stay(Event.MEMBER_ID_GIVEN, State.JOINING),
-        **go(Event.JOINED, State.SYNCING, State.JOINING),
-        **go(Event.ELECTED, State.ASSIGNING, State.JOINING),
-        **go(Event.ASSIGNMENT_MADE, State.SYNCING, State.ASSIGNING),
-        **go(Event.SYNCED, State.STABLE, State.SYNCING),
-        **go(Event.SYNCED_LESS, State.RELEASING, State.SYNCING),
-        **go(Event.SYNCED_STALE, State.PREPARING, State.SYNCING),
-        **go(Event.LEAVE_ENDED, State.LEFT, State.LEAVING),
+        **stay(_E.MEMBER_ID_GIVEN, _S.JOINING),
+        **go(_E.JOINED, _S.SYNCING, _S.JOINING),
+        **go(_E.ELECTED, _S.ASSIGNING, _S.JOINING),
+        **go(_E.ASSIGNMENT_MADE, _S.SYNCING, _S.ASSIGNING),
+        **go(_E.SYNCED, _S.STABLE, _S.SYNCING),
+        **go(_E.SYNCED_LESS, _S.RELEASING, _S.SYNCING),
+        **go(_E.SYNCED_STALE, _S.PREPARING, _S.SYNCING),
+        **go(_E.LEAVE_ENDED, _S.LEFT, _S.LEAVING),
         # Failures. A heartbeat that fails for a passing reason changes no state.
-        **go(Event.RETRY, State.JOINING, State.JOINING, State.SYNCING),
-        **go(Event.GENERATION_LOST, State.JOINING, *_JOINED_STATES),
-        **stay(Event.GENERATION_LOST, *DEPARTING),
-        **go(Event.MEMBER_LOST, State.JOINING, *_JOINED_STATES),
-        **stay(Event.MEMBER_LOST, *DEPARTING),
-        **go(Event.REFUSED, State.FATAL, *_JOINED_STATES),
-        **stay(Event.REFUSED, *DEPARTING),
+        **go(_E.RETRY, _S.JOINING, _S.JOINING, _S.SYNCING),
+        **go(_E.GENERATION_LOST, _S.JOINING, *_JOINED_STATES),
+        **stay(_E.GENERATION_LOST, *DEPARTING),
+        **go(_E.MEMBER_LOST, _S.JOINING, *_JOINED_STATES),
+        **stay(_E.MEMBER_LOST, *DEPARTING),
+        **go(_E.REFUSED, _S.FATAL, *_JOINED_STATES),
+        **stay(_E.REFUSED, *DEPARTING),
     }
 )
 
 
-def transition(state: State, event: Event) -> State:
+def transition(state: ClassicState, event: ClassicEvent) -> ClassicState:
     """The state after ``event``.
 
     Raises:

@@ -41,13 +41,13 @@ from kafkaio._machines.membership.kip848.states import (
     HEARTBEATING,
     JOINED,
     TRANSITIONS,
-    Event,
-    State,
+    Kip848Event,
+    Kip848State,
     transition,
 )
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.protocol import NEVER, Effects, Membership
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio.errors import Fenced, KafkaError, UnsupportedVersion
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
@@ -89,7 +89,7 @@ _NOT_THIS_PROTOCOL: Final = frozenset(
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     }
 )
-_RESETS: Final = frozenset({Step.RESET_MEMBER, Step.RESET_GENERATION})
+_RESETS: Final = frozenset({ReactionStep.RESET_MEMBER, ReactionStep.RESET_GENERATION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class Kip848MemberConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Kip848Subscription:
     """What the application subscribes to: names, or a regular expression.
 
     ``is_open``: the client matches a pattern, and the names are still to come.
@@ -144,7 +144,7 @@ class Wanted:
 class _SentHeartbeat:
     # What the heartbeat in flight tells the coordinator, and when it was sent.
     at: float
-    wanted: Wanted
+    wanted: Kip848Subscription
     owned: frozenset[TopicIdPartition] | None
     acks: bool
 
@@ -155,7 +155,7 @@ class Kip848Membership(Membership):
     group_protocol = "consumer"
     uses_member_epoch = True
 
-    state: State
+    state: Kip848State
     member_id: str
 
     __slots__ = (
@@ -188,15 +188,15 @@ class Kip848Membership(Membership):
     def __init__(self, config: Kip848MemberConfig) -> None:
         super().__init__(config.rebalance)
         self.config: Kip848MemberConfig = config
-        self.state = State.UNJOINED
+        self.state = Kip848State.UNJOINED
         self.member_id = config.member_id
         self.member_epoch: int = 0
         # Whether no coordinator has ever answered.
         self._is_new = True
-        self._wanted: Wanted | None = None
+        self._wanted: Kip848Subscription | None = None
         # The subscription that the coordinator has acknowledged; None if it does not
         # know this member.
-        self._acked_wanted: Wanted | None = None
+        self._acked_wanted: Kip848Subscription | None = None
         # What the coordinator assigned last.
         self._target = frozenset[TopicIdPartition]()
         # What the coordinator knows this member to own.
@@ -274,11 +274,11 @@ class Kip848Membership(Membership):
 
     def subscribe(self, topics: frozenset[str], now: float) -> Effects:
         """Read these topics from now on; the set may be empty."""
-        return self._want(Wanted(names=topics), now)
+        return self._want(Kip848Subscription(names=topics), now)
 
     def subscribe_regex(self, regex: str, now: float) -> Effects:
         """Read what the coordinator matches by an RE2 expression, now and later."""
-        return self._want(Wanted(regex=regex), now)
+        return self._want(Kip848Subscription(regex=regex), now)
 
     def subscribe_pattern(
         self, pattern: re.Pattern[str], now: float, *, exclude_internal: bool
@@ -296,7 +296,7 @@ class Kip848Membership(Membership):
         if self.has_ended or self._wanted is None:
             return ()
         self._wanted = None
-        self._fire(Event.UNSUBSCRIBED, now)
+        self._fire(Kip848Event.UNSUBSCRIBED, now)
         return self._advance(now)
 
     def close(self, now: float) -> Effects:
@@ -304,15 +304,15 @@ class Kip848Membership(Membership):
         if self.has_ended:
             return ()
         self._wanted = None
-        self._fire(Event.CLOSED, now)
+        self._fire(Kip848Event.CLOSED, now)
         return self._advance(now)
 
     def polled(self, now: float) -> Effects:
         """The application has polled: the poll timer starts again."""
         self._poll.polled(now)
-        if self.state is not State.STALLED:
+        if self.state is not Kip848State.STALLED:
             return ()  # called for every record: the usual case does nothing else
-        self._fire(Event.POLLED, now)
+        self._fire(Kip848Event.POLLED, now)
         return self._advance(now)
 
     def enforce_rebalance(self, reason: str, now: float) -> Effects:
@@ -357,8 +357,11 @@ class Kip848Membership(Membership):
         self._expire_revokes(now)
         if self._poll.is_expired(now):
             self._poll_expired(now)
-        if self._has_been_removed(now) and (self.state, Event.FENCED) in TRANSITIONS:
-            self._fire(Event.FENCED, now)
+        if (
+            self._has_been_removed(now)
+            and (self.state, Kip848Event.FENCED) in TRANSITIONS
+        ):
+            self._fire(Kip848Event.FENCED, now)
         self._settle(now)
         return self._advance(now)
 
@@ -425,7 +428,7 @@ class Kip848Membership(Membership):
         self._ticket = 0
         self._sent = None
         self._send_full = self.member_epoch > 0
-        self._wanted = Wanted(is_open=True)
+        self._wanted = Kip848Subscription(is_open=True)
         # The names then come by `subscribe`.
         return (fx.MatchTopics(),)
 
@@ -438,7 +441,7 @@ class Kip848Membership(Membership):
         step = reaction(ApiKey.OFFSET_COMMIT, code).step
         if step in _RESETS:
             self._fence(now, roll)
-        elif step is Step.REFRESH_MEMBER:
+        elif step is ReactionStep.REFRESH_MEMBER:
             self._send_now = True
         elif code == ErrorCode.FENCED_INSTANCE_ID and self._is_static:
             text = f"OffsetCommit of group {self.config.group_id!r} was refused"
@@ -447,13 +450,13 @@ class Kip848Membership(Membership):
 
     # ---- what an answer means --------------------------------------------------------
 
-    def _want(self, wanted: Wanted, now: float) -> Effects:
+    def _want(self, wanted: Kip848Subscription, now: float) -> Effects:
         if self.has_ended or wanted == self._wanted:
             return ()
         self._wanted = wanted
         self._poll.polled(now)
-        self._fire(Event.SUBSCRIBED, now)
-        if self.state is State.JOINING and wanted.is_nothing:
+        self._fire(Kip848Event.SUBSCRIBED, now)
+        if self.state is Kip848State.JOINING and wanted.is_nothing:
             # No assignment will come, so there is nothing to wait for.
             self._emit(fx.Assign(frozenset(), self.ledger.owned))
         return self._advance(now)
@@ -475,9 +478,9 @@ class Kip848Membership(Membership):
         self._acked_wanted = sent.wanted
         if sent.acks and sent.owned is not None:
             self._acked = sent.owned
-        if self.state is State.JOINING:
+        if self.state is Kip848State.JOINING:
             self._begin_settling(now)
-            self._fire(Event.JOINED, now)
+            self._fire(Kip848Event.JOINED, now)
         self._heartbeat_at = sent.at + self._heartbeat_interval()
         if reply.assignment is not None:
             self._set_target(_target_of(reply), now)
@@ -504,10 +507,12 @@ class Kip848Membership(Membership):
         elif asked.retry:
             self._retry_heartbeat(now, roll)
         elif code == ErrorCode.INVALID_REGULAR_EXPRESSION and self.regex is not None:
-            self._wanted = Wanted(is_open=True)
+            self._wanted = Kip848Subscription(is_open=True)
             self._send_full = self.member_epoch > 0
             self._emit(fx.MatchTopics())
-        elif asked.step is Step.FATAL and self._is_final(self._error(reply), now):
+        elif asked.step is ReactionStep.FATAL and self._is_final(
+            self._error(reply), now
+        ):
             error = self._error(reply, is_end=True)
             self._end(error, now, fits_classic=code in _NOT_THIS_PROTOCOL)
         else:
@@ -525,7 +530,7 @@ class Kip848Membership(Membership):
         delay = self.config.backoff.delay(self._failures - 1, roll)
         self._not_before = now + (delay if self._failures else 0.0)
         self._failures += 1
-        self._fire(Event.FENCED, now)
+        self._fire(Kip848Event.FENCED, now)
 
     def _refused(self, error: KafkaError, now: float) -> None:
         self._end(error, now, fits_classic=isinstance(error, UnsupportedVersion))
@@ -539,8 +544,8 @@ class Kip848Membership(Membership):
         is_member = self.member_epoch > 0 and not isinstance(error, Fenced)
         if is_member and self.state not in _DEPARTING:
             self._leave()
-        self._fire(Event.REFUSED, now)
-        if self.state is State.FATAL:
+        self._fire(Kip848Event.REFUSED, now)
+        if self.state is Kip848State.FATAL:
             self._emit(fx.FallBack(error) if falls_back else fx.Fail(error))
 
     def _error(
@@ -557,7 +562,7 @@ class Kip848Membership(Membership):
 
     # ---- states ----------------------------------------------------------------------
 
-    def _fire(self, event: Event, now: float) -> None:
+    def _fire(self, event: Kip848Event, now: float) -> None:
         before, self.state = self.state, transition(self.state, event)
         if event in _RESETTING:
             self._forget()
@@ -577,7 +582,7 @@ class Kip848Membership(Membership):
     def _poll_expired(self, now: float) -> None:
         if self._may_expire():
             self._leave()
-            self._fire(Event.POLL_EXPIRED, now)
+            self._fire(Kip848Event.POLL_EXPIRED, now)
 
     # ---- progress --------------------------------------------------------------------
 
@@ -586,7 +591,7 @@ class Kip848Membership(Membership):
             _PROGRESS[self.state](self, now)
 
     def _reconcile(self, now: float) -> None:
-        wanted = self._wanted or Wanted()
+        wanted = self._wanted or Kip848Subscription()
         owned = self.ledger.owned
         self._request(
             [
@@ -605,14 +610,16 @@ class Kip848Membership(Membership):
             if unnamed:
                 self._emit(fx.NameTopics(unnamed))
         if self.ledger.pending:
-            self._fire(Event.DIVERGED, now)
+            self._fire(Kip848Event.DIVERGED, now)
         elif self._owned_ids() != self._acked or (self._must_ack and not unnamed):
-            self._fire(Event.CONVERGED, now)
+            self._fire(Kip848Event.CONVERGED, now)
         else:
-            self._fire(Event.DIVERGED if unnamed else Event.ACKNOWLEDGED, now)
+            self._fire(
+                Kip848Event.DIVERGED if unnamed else Kip848Event.ACKNOWLEDGED, now
+            )
 
     def _add_assigned(
-        self, wanted: Wanted, owned: frozenset[TopicPartition], now: float
+        self, wanted: Kip848Subscription, owned: frozenset[TopicPartition], now: float
     ) -> None:
         # A partition that was released is not added again before the coordinator has
         # acknowledged the release: the answer that lists it may be older than that.
@@ -652,17 +659,17 @@ class Kip848Membership(Membership):
             return
         self._leave()
         self._forget()
-        self._fire(Event.RELEASED, now)
+        self._fire(Kip848Event.RELEASED, now)
         if self._wanted is not None:
-            self._fire(Event.SUBSCRIBED, now)
+            self._fire(Kip848Event.SUBSCRIBED, now)
 
     def _leave_if_clear(self, now: float) -> None:
         if self.ledger.owned or self._closing_ticket:
             return
-        self._fire(Event.RELEASED, now)
+        self._fire(Kip848Event.RELEASED, now)
         self._closing_ticket = self._leave()
         if not self._closing_ticket:
-            self._fire(Event.LEAVE_ENDED, now)
+            self._fire(Kip848Event.LEAVE_ENDED, now)
 
     def _leave(self) -> int:
         # A join without an answer may have been received all the same.
@@ -697,7 +704,7 @@ class Kip848Membership(Membership):
         is_full = is_join or self._send_full or is_check
         is_ack = self.state in JOINED and not self.ledger.pending
         owned = None
-        if is_full or (is_ack and self.state is State.ACKNOWLEDGING):
+        if is_full or (is_ack and self.state is Kip848State.ACKNOWLEDGING):
             owned = frozenset() if is_join else self._owned_ids()
         known = self._acked_wanted
         names = regex = None
@@ -729,11 +736,11 @@ class Kip848Membership(Membership):
             )
         )
 
-    def _subscription(self) -> Wanted:
+    def _subscription(self) -> Kip848Subscription:
         # While the member is leaving, or the names are still to come, the subscription
         # that the coordinator knows stays as it is.
         if self._wanted is None or self._wanted.is_open:
-            return self._acked_wanted or Wanted()
+            return self._acked_wanted or Kip848Subscription()
         return self._wanted
 
     def _heartbeat_interval(self) -> float:
@@ -750,7 +757,7 @@ class Kip848Membership(Membership):
         self._retry_heartbeat(now, roll)
 
     def _left(self, now: float) -> None:
-        self._fire(Event.LEAVE_ENDED, now)
+        self._fire(Kip848Event.LEAVE_ENDED, now)
 
     def _retry_heartbeat(self, now: float, roll: float) -> None:
         # Whether it was received is unknown, so the next one says everything.
@@ -769,13 +776,13 @@ class Kip848Membership(Membership):
     def _may_heartbeat(self) -> bool:
         if self._closing_ticket or self.state not in HEARTBEATING:
             return False
-        if self.state is State.JOINING:
+        if self.state is Kip848State.JOINING:
             # Brokers of the preview (3.7 to 3.9) refuse a join without topics.
             return not self._subscription().is_nothing
         return self.state not in _DEPARTING or self.member_epoch > 0
 
     def _is_heartbeat_due_now(self) -> bool:
-        if self.state in {State.JOINING, State.ACKNOWLEDGING}:
+        if self.state in {Kip848State.JOINING, Kip848State.ACKNOWLEDGING}:
             return True
         if self.state in JOINED and self._subscription() != self._acked_wanted:
             return True
@@ -784,7 +791,7 @@ class Kip848Membership(Membership):
     def _may_expire(self) -> bool:
         if self._settle_at != NEVER:
             return False
-        return (self.state, Event.POLL_EXPIRED) in TRANSITIONS
+        return (self.state, Kip848Event.POLL_EXPIRED) in TRANSITIONS
 
     def _with_id(self, tp: TopicPartition) -> TopicIdPartition:
         return self._ids[tp], tp.partition
@@ -813,20 +820,25 @@ class Kip848Membership(Membership):
         )
 
 
-_DEPARTING: Final = frozenset({State.UNSUBSCRIBING, State.LEAVING})
+_DEPARTING: Final = frozenset({Kip848State.UNSUBSCRIBING, Kip848State.LEAVING})
 #: Events that end the ownership of all partitions, whatever the state.
 _RESETTING: Final = frozenset(
-    {Event.FENCED, Event.POLL_EXPIRED, Event.REFUSED, Event.LEAVE_ENDED}
+    {
+        Kip848Event.FENCED,
+        Kip848Event.POLL_EXPIRED,
+        Kip848Event.REFUSED,
+        Kip848Event.LEAVE_ENDED,
+    }
 )
 #: What to do in each state.
-_PROGRESS: Final[Mapping[State, Callable[[Kip848Membership, float], None]]] = (
+_PROGRESS: Final[Mapping[Kip848State, Callable[[Kip848Membership, float], None]]] = (
     MappingProxyType(
         {
-            State.STABLE: Kip848Membership._reconcile,
-            State.RECONCILING: Kip848Membership._reconcile,
-            State.ACKNOWLEDGING: Kip848Membership._reconcile,
-            State.UNSUBSCRIBING: Kip848Membership._unsubscribe_if_clear,
-            State.LEAVING: Kip848Membership._leave_if_clear,
+            Kip848State.STABLE: Kip848Membership._reconcile,
+            Kip848State.RECONCILING: Kip848Membership._reconcile,
+            Kip848State.ACKNOWLEDGING: Kip848Membership._reconcile,
+            Kip848State.UNSUBSCRIBING: Kip848Membership._unsubscribe_if_clear,
+            Kip848State.LEAVING: Kip848Membership._leave_if_clear,
         }
     )
 )

@@ -5,8 +5,8 @@ owns what it was assigned (STABLE), revokes and adds what has changed (RECONCILI
 tells the coordinator the result (ACKNOWLEDGING). A fenced member has no state of its
 own: it loses everything at once and joins again.
 
-`State` and `Event` explain themselves below; `TRANSITIONS` has every pair that can
-occur. A pair that it does not list is a bug in kafkaio: late answers are dropped by
+The states and the events explain themselves below; `TRANSITIONS` has every pair that
+can occur. A pair that it does not list is a bug in kafkaio: late answers are dropped by
 their ticket before they become events.
 """
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from kafkaio._machines.membership.table import following, go, stay
 
 
-class State(Enum):
+class Kip848State(Enum):
     """Where a member stands."""
 
     UNJOINED = auto()  #: no subscription
@@ -35,7 +35,7 @@ class State(Enum):
     FATAL = auto()  #: the end, by an error that no retry can cure
 
 
-class Event(Enum):
+class Kip848Event(Enum):
     """What happened to a member."""
 
     SUBSCRIBED = auto()  #: the subscription changed
@@ -53,48 +53,52 @@ class Event(Enum):
     LEAVE_ENDED = auto()  #: the leave was answered, failed, or was not needed
 
 
+# Short names for the table.
+_S: TypeAlias = Kip848State
+_E: TypeAlias = Kip848Event
+
 #: States that are never left.
-ENDED: Final = frozenset({State.LEFT, State.FATAL})
+ENDED: Final = frozenset({_S.LEFT, _S.FATAL})
 #: States in which what is owned follows the coordinator's target.
-JOINED: Final = frozenset({State.STABLE, State.RECONCILING, State.ACKNOWLEDGING})
+JOINED: Final = frozenset({_S.STABLE, _S.RECONCILING, _S.ACKNOWLEDGING})
 #: States in which heartbeats are sent.
-HEARTBEATING: Final = JOINED | {State.JOINING, State.UNSUBSCRIBING, State.LEAVING}
+HEARTBEATING: Final = JOINED | {_S.JOINING, _S.UNSUBSCRIBING, _S.LEAVING}
 
-_MEMBER: Final = (State.JOINING, State.STABLE, State.RECONCILING, State.ACKNOWLEDGING)
-_OWNING: Final = (State.STABLE, State.RECONCILING, State.ACKNOWLEDGING)
-_DEPARTING: Final = (State.UNSUBSCRIBING, State.LEAVING)
+_MEMBER: Final = (_S.JOINING, _S.STABLE, _S.RECONCILING, _S.ACKNOWLEDGING)
+_OWNING: Final = (_S.STABLE, _S.RECONCILING, _S.ACKNOWLEDGING)
+_DEPARTING: Final = (_S.UNSUBSCRIBING, _S.LEAVING)
 
 
-TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[_S, _E], _S]] = MappingProxyType(
     {
         # The application.
-        **go(Event.SUBSCRIBED, State.JOINING, State.UNJOINED),
-        **stay(Event.SUBSCRIBED, State.STALLED, *_MEMBER, *_DEPARTING),
-        **go(Event.UNSUBSCRIBED, State.UNJOINED, State.UNJOINED, State.STALLED),
-        **go(Event.UNSUBSCRIBED, State.UNSUBSCRIBING, *_MEMBER),
-        **stay(Event.UNSUBSCRIBED, *_DEPARTING),
-        **go(Event.POLLED, State.JOINING, State.STALLED),
-        **go(Event.POLL_EXPIRED, State.STALLED, *_OWNING),
-        **go(Event.CLOSED, State.LEFT, State.UNJOINED, State.STALLED),
-        **go(Event.CLOSED, State.LEAVING, *_MEMBER, *_DEPARTING),
+        **go(_E.SUBSCRIBED, _S.JOINING, _S.UNJOINED),
+        **stay(_E.SUBSCRIBED, _S.STALLED, *_MEMBER, *_DEPARTING),
+        **go(_E.UNSUBSCRIBED, _S.UNJOINED, _S.UNJOINED, _S.STALLED),
+        **go(_E.UNSUBSCRIBED, _S.UNSUBSCRIBING, *_MEMBER),
+        **stay(_E.UNSUBSCRIBED, *_DEPARTING),
+        **go(_E.POLLED, _S.JOINING, _S.STALLED),
+        **go(_E.POLL_EXPIRED, _S.STALLED, *_OWNING),
+        **go(_E.CLOSED, _S.LEFT, _S.UNJOINED, _S.STALLED),
+        **go(_E.CLOSED, _S.LEAVING, *_MEMBER, *_DEPARTING),
         # The coordinator.
-        **go(Event.JOINED, State.STABLE, State.JOINING),
-        **go(Event.DIVERGED, State.RECONCILING, *_OWNING),
-        **go(Event.CONVERGED, State.ACKNOWLEDGING, *_OWNING),
-        **go(Event.ACKNOWLEDGED, State.STABLE, *_OWNING),
-        **go(Event.RELEASED, State.UNJOINED, State.UNSUBSCRIBING),
-        **stay(Event.RELEASED, State.LEAVING),
-        **go(Event.LEAVE_ENDED, State.LEFT, State.LEAVING),
+        **go(_E.JOINED, _S.STABLE, _S.JOINING),
+        **go(_E.DIVERGED, _S.RECONCILING, *_OWNING),
+        **go(_E.CONVERGED, _S.ACKNOWLEDGING, *_OWNING),
+        **go(_E.ACKNOWLEDGED, _S.STABLE, *_OWNING),
+        **go(_E.RELEASED, _S.UNJOINED, _S.UNSUBSCRIBING),
+        **stay(_E.RELEASED, _S.LEAVING),
+        **go(_E.LEAVE_ENDED, _S.LEFT, _S.LEAVING),
         # Failures. A heartbeat that fails for a passing reason changes no state.
-        **go(Event.FENCED, State.JOINING, *_MEMBER),
-        **stay(Event.FENCED, *_DEPARTING),
-        **go(Event.REFUSED, State.FATAL, *_MEMBER),
-        **stay(Event.REFUSED, *_DEPARTING),
+        **go(_E.FENCED, _S.JOINING, *_MEMBER),
+        **stay(_E.FENCED, *_DEPARTING),
+        **go(_E.REFUSED, _S.FATAL, *_MEMBER),
+        **stay(_E.REFUSED, *_DEPARTING),
     }
 )
 
 
-def transition(state: State, event: Event) -> State:
+def transition(state: Kip848State, event: Kip848Event) -> Kip848State:
     """The state after ``event``.
 
     Raises:

@@ -1,8 +1,8 @@
 """What the tests of a connection share."""
 
-from kafkaio._machines.connection.handshake import Identity
+from kafkaio._machines.connection.handshake import ClientIdentity
 
-IDENTITY = Identity(
+IDENTITY = ClientIdentity(
     peer="broker 1 (host:9092)",
     address="host:9092",
     client_id="me",

@@ -17,9 +17,9 @@ from hypothesis.stateful import (
 )
 
 from kafkaio._machines.connection.machine import (
-    Answer,
     Closing,
     ConnectionMachine,
+    ReceivedAnswer,
     Renewal,
 )
 from kafkaio._machines.connection.pipeline import (
@@ -82,7 +82,9 @@ class Wire:
         self.unanswered += headers
         return [ApiKey(header.request_api_key) for header in headers]
 
-    def answer(self, response: Response | None = None) -> Answer | Closing | None:
+    def answer(
+        self, response: Response | None = None
+    ) -> ReceivedAnswer | Closing | None:
         """Answer the oldest request."""
         header = self.unanswered.pop(0)
         if response is None:
@@ -146,7 +148,7 @@ def test_authentication_stands_between_negotiation_and_ready() -> None:
     ticket = wire.send()
     assert wire.written() == [BEAT]
     answer = wire.answer()
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert answer.ticket is ticket
 
 
@@ -290,12 +292,12 @@ def test_a_single_message_is_renewed_without_a_gap() -> None:
     assert wire.written() == [SHAKE, AUTH]
     behind = wire.send()
     assert wire.written() == [BEAT]
-    assert isinstance(wire.answer(), Answer)  # what was in flight before
+    assert isinstance(wire.answer(), ReceivedAnswer)  # what was in flight before
     assert wire.answer() is None
     assert wire.answer() is None
     assert wire.machine.state is ConnectionState.READY
     answer = wire.answer()
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert answer.ticket is behind
     assert wire.machine.session is not None
     assert wire.machine.session.began_at == 9.0
@@ -308,14 +310,14 @@ def test_a_late_refusal_lets_what_is_behind_be_answered_first() -> None:
     wire.renew()
     behind = [wire.send() for _ in range(3)]
     wire.written()
-    assert isinstance(wire.answer(), Answer)
+    assert isinstance(wire.answer(), ReceivedAnswer)
     assert wire.answer() is None
     refused = wire.unanswered.pop(0)
     for ticket in behind[:2]:
         large = wire.machine.announced(2**19)
         assert large is None
         answer = wire.answer()
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ReceivedAnswer)
         assert answer.ticket is ticket
     wire.unanswered.insert(0, refused)
     closing = wire.answer(SaslAuthenticateResponse(error_code=58, error_message="no"))
@@ -350,7 +352,7 @@ def test_several_messages_hold_what_comes_between() -> None:
     wire.renew()
     held = [wire.send() for _ in range(2)]
     assert wire.written() == [SHAKE]
-    assert isinstance(wire.answer(), Answer)
+    assert isinstance(wire.answer(), ReceivedAnswer)
     for _ in range(2):
         assert wire.answer() is None
         assert wire.at(9.5) is None
@@ -362,7 +364,7 @@ def test_several_messages_hold_what_comes_between() -> None:
     assert wire.written() == [BEAT, BEAT]
     # What they waited does not count.
     assert [ticket.deadline for ticket in held] == [pytest.approx(39.6)] * 2
-    assert isinstance(wire.answer(), Answer)
+    assert isinstance(wire.answer(), ReceivedAnswer)
 
 
 def test_what_is_held_does_not_expire() -> None:
@@ -384,7 +386,7 @@ def test_it_waits_behind_what_is_parked() -> None:
     wire.renew()
     wire.written()
     assert wire.at(300.0) is None
-    assert isinstance(wire.answer(), Answer)
+    assert isinstance(wire.answer(), ReceivedAnswer)
     assert wire.answer() is None
     assert wire.answer() is None
     assert wire.machine.state is ConnectionState.READY
@@ -506,14 +508,14 @@ def test_a_refused_renewal_ends_the_connection_with_the_reason(rounds: int) -> N
     behind = wire.send()
     wire.written()
     for _ in range(2):
-        assert isinstance(wire.answer(), Answer)
+        assert isinstance(wire.answer(), ReceivedAnswer)
     wire.answer()
     wire.written()
     while isinstance(
         closing := wire.answer(
             SaslAuthenticateResponse(error_code=58, error_message="other principal")
         ),
-        Answer,
+        ReceivedAnswer,
     ):
         pass
     assert isinstance(closing, Closing)
@@ -541,16 +543,16 @@ class _Broken(Rounds):
 
 def test_a_retired_connection_is_not_renewed() -> None:
     wire = used()
-    wire.machine.retire()
+    wire.machine.is_retired = True
     assert wire.at(9.0) is None
-    assert not wire.machine.is_finished
-    assert isinstance(wire.answer(), Answer)
-    assert wire.machine.is_finished
+    assert wire.machine.is_busy
+    assert isinstance(wire.answer(), ReceivedAnswer)
+    assert not wire.machine.is_busy
 
 
 def test_a_retired_connection_is_renewed_for_what_it_holds() -> None:
     wire = used()
-    wire.machine.retire()
+    wire.machine.is_retired = True
     wire.at(9.0)
     wire.send()
     assert wire.at(9.0) is Renewal.AUTHENTICATE
@@ -559,7 +561,7 @@ def test_a_retired_connection_is_renewed_for_what_it_holds() -> None:
 def test_short_sessions_need_another_connection() -> None:
     wire = used(1000)
     assert wire.at(0.9) is Renewal.REPLACE
-    wire.machine.retire()
+    wire.machine.is_retired = True
     assert wire.at(1.0) is None
     wire.send()  # by somebody who still has the connection
     assert wire.written() == []
@@ -652,7 +654,7 @@ class Renewals(RuleBasedStateMachine):
     def expire(self) -> None:
         outcome = self.machine.expire(self.now)
         if outcome is Renewal.REPLACE:
-            self.machine.retire()
+            self.machine.is_retired = True
         elif outcome is Renewal.AUTHENTICATE:
             assert not self.wanted
             self.wanted = True
@@ -699,7 +701,7 @@ class Renewals(RuleBasedStateMachine):
         }[header.request_api_key]
         outcome = self.machine.receive(frame(header, response), self.now)
         if header.request_api_key == BEAT:
-            assert isinstance(outcome, Answer)
+            assert isinstance(outcome, ReceivedAnswer)
             assert outcome.ticket is self.pending.pop(0)
         else:
             assert outcome is None

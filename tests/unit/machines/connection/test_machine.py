@@ -13,11 +13,14 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kafkaio._machines.connection.machine import Answer, Closing, ConnectionMachine
+from kafkaio._machines.connection.machine import (
+    Closing,
+    ConnectionMachine,
+    ReceivedAnswer,
+)
 from kafkaio._machines.connection.pipeline import (
     RESERVED_IDS,
     Ticket,
-    next_correlation_id,
 )
 from kafkaio._machines.connection.states import TRANSITIONS, ConnectionState
 from kafkaio.errors import (
@@ -118,17 +121,11 @@ def answer_to(ticket: Any, throttle_ms: int = 0) -> bytes:
 
 
 def test_correlation_ids_leave_out_what_sasl_reserves() -> None:
-    assert next_correlation_id(-1) == 0
-    assert next_correlation_id(RESERVED_IDS - 2) == RESERVED_IDS - 1
-    assert next_correlation_id(RESERVED_IDS - 1) == 0
-
-
-def test_ids_wrap_on_a_connection() -> None:
     machine = ready(last_id=RESERVED_IDS - 3)
     tickets = [heartbeat(machine), heartbeat(machine), heartbeat(machine)]
     assert [t.correlation_id for t in tickets] == [RESERVED_IDS - 1, 0, 1]
     for ticket in tickets:
-        assert isinstance(machine.receive(answer_to(ticket), 1.0), Answer)
+        assert isinstance(machine.receive(answer_to(ticket), 1.0), ReceivedAnswer)
 
 
 # ---- negotiation -----------------------------------------------------------------
@@ -259,11 +256,11 @@ def test_an_answer_belongs_to_its_request() -> None:
     assert [h.request_api_version for h, _ in written(machine)] == [4, 9]
     assert len(machine.pipeline) == 2
     answer = machine.receive(answer_to(first), 1.0)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert answer.ticket is first
     assert answer.response == HeartbeatResponse()
     answer = machine.receive(frame(MetadataResponse(), 9, second.correlation_id), 1.0)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert answer.ticket is second
     assert len(machine.pipeline) == 0
 
@@ -322,7 +319,7 @@ def test_a_oneway_request_waits_for_nothing() -> None:
     assert len(written(machine)) == 1
     assert len(machine.pipeline) == 0
     ticket = heartbeat(machine)
-    assert isinstance(machine.receive(answer_to(ticket), 1.0), Answer)
+    assert isinstance(machine.receive(answer_to(ticket), 1.0), ReceivedAnswer)
 
 
 # ---- deadlines -------------------------------------------------------------------
@@ -374,10 +371,10 @@ def test_a_oneway_request_is_use() -> None:
 def test_a_retired_connection_finishes_what_is_in_flight() -> None:
     machine = ready()
     ticket = heartbeat(machine)
-    machine.retire()
-    assert not machine.is_finished
+    machine.is_retired = True
+    assert machine.is_busy
     machine.receive(answer_to(ticket), 1.0)
-    assert machine.is_finished
+    assert not machine.is_busy
 
 
 # ---- throttling ------------------------------------------------------------------
@@ -388,7 +385,7 @@ def throttled(until: float = 10.0) -> ConnectionMachine:
     ticket = heartbeat(machine)
     written(machine)
     answer = machine.receive(answer_to(ticket, int(until * 1000)), 0.0)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert answer.throttled == until
     return machine
 
@@ -405,7 +402,7 @@ def test_a_throttled_connection_holds_requests_back() -> None:
     ids = [header.correlation_id for header, _ in written(machine)]
     assert ids == [first.correlation_id, second.correlation_id]
     assert first.sent_at == 10.0
-    assert isinstance(machine.receive(answer_to(first), 11.0), Answer)
+    assert isinstance(machine.receive(answer_to(first), 11.0), ReceivedAnswer)
 
 
 def test_order_holds_when_the_throttle_ends_before_the_timer() -> None:
@@ -448,7 +445,7 @@ def test_a_throttle_has_a_limit() -> None:
     machine = ready()
     first, second = heartbeat(machine), heartbeat(machine)
     answer = machine.receive(answer_to(first, 2**31 - 1), 0.0)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert answer.throttled == 60.0
     assert second.deadline == 90.0
 
@@ -457,7 +454,7 @@ def test_an_old_version_is_not_throttled_by_us() -> None:
     machine = ready()
     ticket = send(machine, HeartbeatRequest(), now=0.0, timeout=1.0, max_version=1)
     answer = machine.receive(answer_to(ticket, 10_000), 0.0)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert answer.throttled == 0.0
     assert machine.pipeline.throttled_until == 0.0
 
@@ -478,7 +475,7 @@ def test_a_held_request_can_be_withdrawn() -> None:
     ids = [header.correlation_id for header, _ in written(machine)]
     assert ids == [kept.correlation_id]
     assert not machine.pipeline.withdraw(kept)
-    assert isinstance(machine.receive(answer_to(kept), 11.0), Answer)
+    assert isinstance(machine.receive(answer_to(kept), 11.0), ReceivedAnswer)
 
 
 def test_held_requests_fail_with_the_connection() -> None:
@@ -558,7 +555,7 @@ class Connections(RuleBasedStateMachine):
         response = HeartbeatResponse(throttle_time_ms=throttle)
         data = frame(response, header.request_api_version, header.correlation_id)
         outcome = self.machine.receive(data, self.now)
-        assert isinstance(outcome, Answer)
+        assert isinstance(outcome, ReceivedAnswer)
         assert outcome.ticket.correlation_id == header.correlation_id
         assert outcome.throttled == throttle / 1000
         if throttle:
@@ -642,7 +639,7 @@ def test_hostile_bytes_end_in_a_closing_or_an_answer(data: bytes) -> None:
         assert isinstance(outcome.cause, ProtocolError)
         assert len(outcome.failed) == 1
     else:
-        assert isinstance(outcome, Answer)
+        assert isinstance(outcome, ReceivedAnswer)
 
 
 # ---- large answers -----------------------------------------------------------------
@@ -657,9 +654,9 @@ def ask_for_groups(machine: ConnectionMachine) -> Ticket[Any]:
     return machine.pipeline.send(ListGroupsRequest(), 5, now=0.0, timeout=30.0)
 
 
-def decoded(machine: ConnectionMachine) -> list[Answer]:
+def decoded(machine: ConnectionMachine) -> list[ReceivedAnswer]:
     found = []
-    while machine.backlog:
+    while machine.large_answers:
         outcome = machine.decode(1.0)
         assert not isinstance(outcome, Closing)
         if outcome is not None:
@@ -673,17 +670,17 @@ def test_a_large_answer_is_decoded_in_slices_and_what_follows_waits() -> None:
     assert machine.receive(large(first.correlation_id), 1.0) is None
     small = large(second.correlation_id, 1)
     assert machine.receive(small, 1.0) is None
-    assert len(machine.backlog) == 2
-    assert machine.backlog.size > len(small)
-    machine.retire()
-    assert not machine.is_finished
+    assert len(machine.large_answers) == 2
+    assert machine.large_answers.size > len(small)
+    machine.is_retired = True
+    assert machine.is_busy
     assert machine.expire(10_000.0) is None  # it is not idle
     assert machine.decode(1.0) is None
     answers = decoded(machine)
     assert [answer.ticket for answer in answers] == [first, second]
     assert [len(answer.response.groups) for answer in answers] == [20_000, 1]  # type: ignore[attr-defined]
-    assert machine.is_finished
-    assert machine.backlog.size == 0
+    assert not machine.is_busy
+    assert machine.large_answers.size == 0
 
 
 def test_a_large_answer_that_cannot_be_decoded_ends_with_its_cause() -> None:
@@ -697,7 +694,7 @@ def test_a_large_answer_that_cannot_be_decoded_ends_with_its_cause() -> None:
     errors = {ticket.correlation_id: error for ticket, error in outcome.failed}
     assert type(errors[first.correlation_id]) is ProtocolError
     assert type(errors[second.correlation_id]) is ConnectionLost
-    assert not machine.backlog
+    assert not machine.large_answers
 
 
 def test_closing_ends_what_is_not_decoded() -> None:

@@ -13,7 +13,7 @@ from kafkaio._machines.membership.classic.membership import (
     ClassicMemberConfig,
     ClassicMembership,
 )
-from kafkaio._machines.membership.classic.states import State
+from kafkaio._machines.membership.classic.states import ClassicState
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import (
     Subscription,
@@ -66,7 +66,7 @@ class Driver:
         self.generation = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> ClassicState:
         return self.machine.state
 
     def feed(self, effects: Iterable[fx.Effect]) -> list[fx.Effect]:
@@ -142,7 +142,7 @@ class Driver:
         self.subscribe()
         self.joined()
         self.synced(tps(0, 1) if partitions is None else partitions)
-        assert self.state is State.STABLE
+        assert self.state is ClassicState.STABLE
         return self
 
     def leading(self, counts: dict[str, int] | None = None) -> Driver:
@@ -199,7 +199,7 @@ def test_the_leader_divides() -> None:
     driver.joined(leader="me", members=[driver.member("me"), driver.member("you")])
     resolve = driver.one(fx.ResolveTopics)
     assert resolve.topics == T == driver.machine.group_topics
-    assert driver.state is State.ASSIGNING
+    assert driver.state is ClassicState.ASSIGNING
     driver.feed(
         driver.machine.topics_resolved(resolve.ticket, Layout({"t": 3}), driver.now)
     )
@@ -217,7 +217,7 @@ def test_a_returning_static_leader_assigns_nothing() -> None:
     driver.joined(leader="me", members=[driver.member("me")], skip_assignment=True)
     assert driver.one(fx.SendSync).assignments == ()
     driver.synced(tps(0))
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
     assert driver.machine.is_leader
 
 
@@ -227,7 +227,7 @@ def test_a_heartbeat_keeps_a_slow_leader_alive() -> None:
     driver.joined(leader="me", members=[driver.member("me")])
     driver.wait(3.0)
     driver.beat(E.REBALANCE_IN_PROGRESS)
-    assert driver.state is State.JOINING
+    assert driver.state is ClassicState.JOINING
 
 
 @pytest.mark.parametrize(
@@ -266,15 +266,15 @@ def test_refused_credentials_are_told_and_tried_again() -> None:
     driver.wait(3.0)
     refusal = AuthenticationError("wrong password")
     driver.failed(driver.one(fx.SendHeartbeat).ticket, refusal)
-    assert driver.one(fx.Report).error is refusal
+    assert driver.one(fx.ReportError).error is refusal
     assert "ForgetCoordinator" in driver.kinds()
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
     due = driver.machine.next_deadline()
     assert due is not None
     assert due > driver.now
     driver.wait(due - driver.now)
     driver.beat()
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
 
 
 #: What no repetition of JoinGroup, SyncGroup or Heartbeat changes.
@@ -301,13 +301,13 @@ def test_a_denied_join_is_told_and_tried_again(code: int) -> None:
     driver.subscribe()
     for delay in (0.1, 0.2, 0.4):
         driver.refused(code, member_id="")
-        assert driver.kinds() == ["Report"]
-        assert "'g'" in str(driver.one(fx.Report).error)
+        assert driver.kinds() == ["ReportError"]
+        assert "'g'" in str(driver.one(fx.ReportError).error)
         assert driver.machine.next_deadline() == pytest.approx(driver.now + delay)
         driver.wait(delay)
     driver.joined()
     driver.synced(tps(0))
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
     assert driver.one(fx.Assign).added == tps(0)
 
 
@@ -317,7 +317,7 @@ def test_a_denied_sync_is_told_and_the_member_joins_again(code: int) -> None:
     driver.subscribe()
     driver.joined()
     driver.synced(error_code=code)
-    assert driver.kinds() == ["Report"]
+    assert driver.kinds() == ["ReportError"]
     driver.wait(0.1)
     assert driver.one(fx.SendJoin).member_id == "me"
 
@@ -329,13 +329,13 @@ def test_denied_heartbeats_keep_all_within_the_session(code: int) -> None:
     began = driver.now
     while driver.now < began + 6.0:
         driver.beat(code)
-        assert driver.kinds() == ["Report"]
+        assert driver.kinds() == ["ReportError"]
         assert driver.machine.ledger.owned == tps(0, 1)
         due = driver.machine.next_deadline()
         assert due is not None
         driver.wait(due - driver.now)
     driver.beat()
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
     driver.wait(3.0)
     assert driver.machine.ledger.owned == tps(0, 1)
 
@@ -355,13 +355,13 @@ def test_who_is_denied_for_a_session_has_been_removed(code: int) -> None:
             driver.beat(code)
     assert driver.now == pytest.approx(began + 7.0)
     assert [e.partitions for e in seen if isinstance(e, fx.Lose)] == [tps(0, 1)]
-    assert driver.state is State.JOINING
+    assert driver.state is ClassicState.JOINING
     assert driver.one(fx.SendJoin).member_id == ""
     driver.refused(code, member_id="")
     driver.wait(1.0)
     driver.joined(member_id="new")
     driver.synced(tps(0))
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
 
 
 def test_a_coordinator_that_asks_for_a_member_id_for_ever_is_not_hammered() -> None:
@@ -408,22 +408,22 @@ def test_a_right_that_the_look_up_lacks_is_a_denial() -> None:
     driver.wait(3.0)
     missing = broker_error(E.GROUP_AUTHORIZATION_FAILED, "find the coordinator of 'g'")
     driver.failed(driver.one(fx.SendHeartbeat).ticket, missing)
-    assert driver.kinds() == ["Report", "ForgetCoordinator"]
-    assert driver.state is State.STABLE
+    assert driver.kinds() == ["ReportError", "ForgetCoordinator"]
+    assert driver.state is ClassicState.STABLE
     driver.wait(0.1)
     final = broker_error(E.INVALID_GROUP_ID, "find the coordinator of 'g'")
     driver.failed(driver.one(fx.SendHeartbeat).ticket, final)
-    assert driver.state is State.STABLE  # it is doubted
+    assert driver.state is ClassicState.STABLE  # it is doubted
     driver = Driver()
     driver.subscribe()
     driver.failed(driver.one(fx.SendJoin).ticket, final)
-    assert driver.state is State.FATAL
+    assert driver.state is ClassicState.FATAL
 
 
 def still_refused(driver: Driver, code: int) -> None:
     """The member repeats what is refused, for ten seconds."""
     began = driver.now
-    while driver.state is not State.FATAL:
+    while driver.state is not ClassicState.FATAL:
         assert driver.now < began + 12
         due = driver.machine.next_deadline()
         assert due is not None
@@ -443,11 +443,11 @@ def test_one_bad_answer_to_a_heartbeat_costs_nothing(code: int) -> None:
         while "SendHeartbeat" not in driver.kinds():
             driver.wait(0.5)
         driver.beat(code)
-        assert "Report" in driver.kinds()
+        assert "ReportError" in driver.kinds()
         assert driver.machine.ledger.owned == tps(0)
         driver.wait(0.5)
         driver.beat()  # which ends the doubt
-        assert driver.state is State.STABLE
+        assert driver.state is ClassicState.STABLE
         driver.wait(3)
 
 
@@ -457,11 +457,11 @@ def test_one_bad_answer_to_a_sync_is_repeated(code: int) -> None:
     driver.subscribe()
     driver.joined()
     driver.synced(error_code=code)
-    assert driver.kinds() == ["Report"]
+    assert driver.kinds() == ["ReportError"]
     driver.wait(1)
     driver.joined()
     driver.synced(tps(0))
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
 
 
 @pytest.mark.parametrize("code", [int(code) for code in E])
@@ -480,7 +480,7 @@ def test_every_code_has_an_answer(code: int) -> None:
             driver.beat(code)
         if api != "join" and code in FINAL - _UNUSUAL[api]:
             still_refused(driver, code)
-        is_over = driver.state is State.FATAL
+        is_over = driver.state is ClassicState.FATAL
         assert is_over == (code in FINAL - _UNUSUAL[api])
         assert ("Fail" in driver.kinds()) == is_over
         if is_over:
@@ -512,7 +512,7 @@ def test_a_final_refusal_ends_it(code: int) -> None:
     assert "'g'" in str(error)
     if code == E.INCONSISTENT_GROUP_PROTOCOL:
         assert "cooperative-sticky" in str(error)
-    assert driver.state is State.FATAL
+    assert driver.state is ClassicState.FATAL
     assert driver.machine.has_ended
     assert driver.machine.next_deadline() is None
     assert driver.subscribe(frozenset({"u"})) == []
@@ -537,9 +537,9 @@ def test_a_group_of_another_kind_is_refused(change: dict[str, str]) -> None:
     for _ in range(12):
         driver.joined()
         driver.synced(tps(0), **change)
-        if driver.state is not State.JOINING:
+        if driver.state is not ClassicState.JOINING:
             break
-        assert isinstance(driver.one(fx.Report).error, GroupError)
+        assert isinstance(driver.one(fx.ReportError).error, GroupError)
         driver.wait(1)
     assert isinstance(driver.one(fx.Fail).error, GroupError)
 
@@ -583,20 +583,20 @@ def test_nonsense_is_an_error() -> None:
     bad = JoinGroupResponseMember(member_id="me", metadata=b"?")
     for _ in range(12):
         driver.joined(leader="me", members=[bad])
-        if driver.state is not State.JOINING:
+        if driver.state is not ClassicState.JOINING:
             break
-        assert isinstance(driver.one(fx.Report).error, ProtocolError)
+        assert isinstance(driver.one(fx.ReportError).error, ProtocolError)
         driver.wait(1)
     assert isinstance(driver.one(fx.Fail).error, ProtocolError)
     driver = Driver()
     driver.subscribe()
     driver.joined()
     driver.synced(assignment=b"")
-    assert isinstance(driver.one(fx.Report).error, ProtocolError)
+    assert isinstance(driver.one(fx.ReportError).error, ProtocolError)
     driver.wait(1)
     driver.joined()
     driver.synced(tps(0))
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
 
 
 @pytest.mark.parametrize("code", [E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS])
@@ -605,7 +605,7 @@ def test_a_sync_that_fails_in_passing_joins_again(code: E) -> None:
     driver.subscribe()
     driver.joined()
     driver.synced(error_code=code)
-    assert driver.state is State.JOINING
+    assert driver.state is ClassicState.JOINING
     driver.wait(0.2)
     assert driver.one(fx.SendJoin).member_id == "me"
 
@@ -621,7 +621,7 @@ def test_a_generation_that_no_sync_completed_can_be_undone() -> None:
     assert machine.is_joining
     assert not machine.restore_generation()  # the answer to the SyncGroup decides
     driver.synced(error_code=E.NOT_COORDINATOR)
-    assert (driver.state, machine.generation) == (State.JOINING, 2)
+    assert (driver.state, machine.generation) == (ClassicState.JOINING, 2)
     assert machine.restore_generation()
     assert machine.generation == 1
     assert not machine.restore_generation()
@@ -629,7 +629,7 @@ def test_a_generation_that_no_sync_completed_can_be_undone() -> None:
     driver.wait(1.0)
     driver.joined()
     driver.synced(tps(0))
-    assert (driver.state, machine.generation) == (State.STABLE, 3)
+    assert (driver.state, machine.generation) == (ClassicState.STABLE, 3)
 
 
 def test_a_lost_member_has_no_generation_to_return_to() -> None:
@@ -671,7 +671,7 @@ def test_late_answers_are_dropped() -> None:
     assert driver.feed(driver.machine.leave_ended(99, driver.now)) == []
     late = driver.machine.heartbeat_answered(99, E.UNKNOWN_MEMBER_ID, driver.now, 0.5)
     assert late == ()
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
     assert driver.machine.ledger.owned == tps(0)
 
 
@@ -785,7 +785,7 @@ def test_metadata_is_refreshed_before_a_pattern_joins() -> None:
     driver.feed(driver.machine.topics_refreshed(again.ticket, driver.now))
     driver.joined()
     driver.synced(tps(0))
-    assert driver.state is State.STABLE  # and needs no third generation
+    assert driver.state is ClassicState.STABLE  # and needs no third generation
 
 
 def test_a_join_waits_for_metadata_for_a_while_only() -> None:
@@ -801,7 +801,7 @@ def test_a_join_waits_for_metadata_for_a_while_only() -> None:
     driver.feed(driver.machine.topics_refreshed(refresh.ticket, driver.now))
     assert driver.kinds() == []
     driver.joined(ticket=join)
-    assert driver.state is State.SYNCING
+    assert driver.state is ClassicState.SYNCING
 
 
 def test_who_unsubscribes_while_metadata_is_refreshed_does_not_join() -> None:
@@ -812,7 +812,7 @@ def test_who_unsubscribes_while_metadata_is_refreshed_does_not_join() -> None:
     driver.feed(driver.machine.unsubscribe(driver.now))
     driver.feed(driver.machine.topics_refreshed(refresh.ticket, driver.now))
     assert driver.out == []
-    assert driver.state is State.UNJOINED
+    assert driver.state is ClassicState.UNJOINED
 
 
 def test_a_failing_heartbeat_is_repeated_soon() -> None:
@@ -828,7 +828,7 @@ def test_a_failing_heartbeat_is_repeated_soon() -> None:
     assert driver.kinds() == []
     driver.wait(1.0)
     driver.beat()
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
 
 
 def test_a_silent_coordinator_is_abandoned_with_the_session() -> None:
@@ -887,7 +887,7 @@ def test_a_coordinator_that_is_silent_loses_what_is_parked() -> None:
     sync = driver.one(fx.SendSync)
     driver.wait(3.0)
     driver.probed(driver.one(fx.SendProbe).ticket, is_silent=True)
-    assert driver.state is State.JOINING
+    assert driver.state is ClassicState.JOINING
     assert not driver.machine.awaits(sync.ticket)
     assert driver.machine.member_id == "me"
 
@@ -901,7 +901,7 @@ def test_a_late_sign_of_life_changes_nothing() -> None:
     driver.synced(tps(0))
     assert driver.probed(probe.ticket, is_silent=True) == []
     assert driver.probed(probe.ticket + 7) == []
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
 
 
 @pytest.mark.parametrize("session", [1.0, 6.0, 10.0, 45.0, 300.0])
@@ -962,7 +962,7 @@ def shrink(driver: Driver, left: frozenset[TopicPartition]) -> None:
 def test_a_revoke_waits_for_the_step_and_then_the_group_hears() -> None:
     driver = Driver()
     shrink(driver, tps(0))
-    assert driver.state is State.RELEASING
+    assert driver.state is ClassicState.RELEASING
     assert driver.out == [
         fx.RequestRevoke(tps(1, 2), driver.now + 54.0),
         fx.Assign(frozenset(), tps(0, 1, 2)),
@@ -1001,7 +1001,7 @@ def test_the_idle_ones_go_first_and_the_others_may_follow() -> None:
     assert said.owned == tps(0, 2)
     driver.joined()
     driver.synced(tps(0))
-    assert driver.state is State.RELEASING
+    assert driver.state is ClassicState.RELEASING
     assert "RequestRevoke" not in driver.kinds()
     assert driver.machine.ledger.pending == tps(2)
 
@@ -1043,7 +1043,7 @@ def test_a_rebalance_goes_on_while_a_partition_is_held() -> None:
     sync = driver.one(fx.SendSync)
     driver.step()
     driver.revoked()
-    assert driver.state is State.SYNCING
+    assert driver.state is ClassicState.SYNCING
     driver.synced(tps(0), ticket=sync.ticket)
     assert driver.kinds() == ["Assign", "SendJoin"]
 
@@ -1067,12 +1067,12 @@ def test_eager_gives_everything_up_before_it_joins() -> None:
     driver = eager().stable()
     driver.wait(3.0)
     driver.beat(E.REBALANCE_IN_PROGRESS)
-    assert driver.state is State.PREPARING
+    assert driver.state is ClassicState.PREPARING
     assert driver.one(fx.RequestRevoke).partitions == tps(0, 1)
     driver.wait(3.0)
     assert driver.kinds() == ["SendHeartbeat"]
     driver.beat(E.REBALANCE_IN_PROGRESS)
-    assert driver.state is State.PREPARING
+    assert driver.state is ClassicState.PREPARING
     driver.step()
     driver.revoked()
     join = driver.one(fx.SendJoin)
@@ -1106,7 +1106,7 @@ def test_new_partitions_make_the_leader_rebalance() -> None:
 def test_a_change_during_the_rebalance_is_not_forgotten() -> None:
     driver = Driver().leading()
     driver.machine.metadata_changed(Layout({"t": 3}), driver.now)
-    assert driver.state is State.SYNCING
+    assert driver.state is ClassicState.SYNCING
     driver.synced(tps(0, 1))
     assert driver.kinds() == ["Assign", "SendJoin"]
 
@@ -1138,7 +1138,7 @@ def test_a_follower_does_not_care() -> None:
 
 def test_an_eager_assignor_may_move_what_it_likes() -> None:
     driver = eager().leading()
-    assert driver.state is State.SYNCING
+    assert driver.state is ClassicState.SYNCING
     assert len(driver.one(fx.SendSync).assignments) == 1
 
 
@@ -1185,7 +1185,7 @@ def test_a_new_topic_joins_again_and_keeps_the_others() -> None:
 def test_a_dropped_topic_is_released_before_the_join() -> None:
     driver = Driver().stable()
     driver.subscribe(frozenset({"u"}))
-    assert driver.state is State.PREPARING
+    assert driver.state is ClassicState.PREPARING
     driver.step()
     # Changing one's mind meanwhile is fine.
     assert driver.feed(driver.machine.subscribe(frozenset({"v"}), driver.now)) == []
@@ -1229,7 +1229,7 @@ def test_unsubscribed_it_releases_everything_and_leaves() -> None:
     assert driver.machine.unsubscribe(driver.now) == ()
     driver.revoked()
     assert driver.one(fx.SendLeave).member_id == "me"
-    assert driver.state is State.UNJOINED
+    assert driver.state is ClassicState.UNJOINED
     assert driver.machine.next_deadline() is None
     assert driver.machine.generation == -1
     driver.subscribe()
@@ -1256,14 +1256,14 @@ def test_an_enforced_rebalance_says_why() -> None:
 def test_who_does_not_poll_leaves_and_comes_back_with_the_next_poll() -> None:
     driver = Driver().stable()
     driver.wait(3.0)
-    while driver.state is State.STABLE:
+    while driver.state is ClassicState.STABLE:
         driver.beat()
         due = driver.machine.next_deadline()
         assert due is not None
         driver.wait(due - driver.now)
     assert driver.now == pytest.approx(160.0)
     assert driver.kinds() == ["SendLeave", "Lose"]
-    assert driver.state is State.STALLED
+    assert driver.state is ClassicState.STALLED
     assert driver.machine.next_deadline() is None
     assert driver.wait(1000.0) == []
     driver.feed(driver.machine.polled(driver.now))
@@ -1275,7 +1275,7 @@ def test_a_poll_keeps_it_in() -> None:
     driver.now += 59.0
     assert driver.machine.polled(driver.now) == ()
     driver.wait(2.0)
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
 
 
 def test_a_parked_join_outlives_the_polls() -> None:
@@ -1284,18 +1284,18 @@ def test_a_parked_join_outlives_the_polls() -> None:
     assert isinstance(join, fx.SendJoin)
     driver.wait(61.0)
     assert driver.kinds() == ["SendProbe"]
-    assert driver.state is State.JOINING
+    assert driver.state is ClassicState.JOINING
     driver.joined(ticket=join.ticket)
     driver.synced(tps(0))
     driver.wait(0.0)
-    assert driver.state is State.STALLED
+    assert driver.state is ClassicState.STALLED
 
 
 def test_a_static_member_that_does_not_poll_falls_silent() -> None:
     driver = Driver(group_instance_id="i").stable()
     assert driver.wait(61.0) == []
     assert driver.machine.next_deadline() is None
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE
     driver.feed(driver.machine.polled(driver.now))
     assert driver.kinds() == ["SendHeartbeat"]
 
@@ -1315,7 +1315,7 @@ def test_closing_releases_everything_and_leaves() -> None:
     assert leave.reason == "the consumer is being closed"
     assert driver.wait(9.0) == []
     driver.feed(driver.machine.leave_ended(leave.ticket, driver.now))
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
 
 
 def test_leaving_in_a_hurry_waits_for_no_hold() -> None:
@@ -1347,7 +1347,7 @@ def test_a_leave_that_fails_is_good_enough() -> None:
     driver = Driver().stable(frozenset())
     driver.feed(driver.machine.close(driver.now))
     driver.failed(driver.one(fx.SendLeave).ticket)
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
 
 
 def test_a_heartbeat_that_outlives_the_member_says_nothing() -> None:
@@ -1355,7 +1355,7 @@ def test_a_heartbeat_that_outlives_the_member_says_nothing() -> None:
     driver.wait(3.0)
     ticket = driver.one(fx.SendHeartbeat).ticket
     driver.feed(driver.machine.close(driver.now))
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
     code = E.REBALANCE_IN_PROGRESS
     assert driver.machine.heartbeat_answered(ticket, code, driver.now, 0.5) == ()
     refused = driver.machine.commit_refused(
@@ -1368,7 +1368,7 @@ def test_nobody_leaves_who_was_not_in() -> None:
     driver = Driver()
     driver.feed(driver.machine.close(driver.now))
     assert driver.out == []
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
 
 
 def leaving_unnamed() -> tuple[Driver, int]:
@@ -1378,7 +1378,7 @@ def leaving_unnamed() -> tuple[Driver, int]:
     ticket = driver.one(fx.SendJoin).ticket
     driver.feed(driver.machine.close(driver.now))
     assert driver.out == []
-    assert driver.state is State.LEAVING
+    assert driver.state is ClassicState.LEAVING
     return driver, ticket
 
 
@@ -1393,21 +1393,21 @@ def test_who_leaves_before_it_has_a_member_id_leaves_by_the_one_given(
     assert leave.member_id == "given"
     assert driver.kinds() == ["SendLeave"]
     driver.feed(driver.machine.leave_ended(leave.ticket, driver.now))
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
 
 
 def test_who_leaves_does_not_wait_for_a_member_id_that_does_not_come() -> None:
     driver, join = leaving_unnamed()
     driver.failed(join)
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
     driver, join = leaving_unnamed()
     driver.joined(ticket=join, error_code=E.GROUP_AUTHORIZATION_FAILED, member_id="")
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
     driver, join = leaving_unnamed()
     due = driver.machine.next_deadline()
     assert due == driver.now + 2.0
     driver.wait(2.0)
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
 
 
 def test_who_unsubscribes_before_it_has_a_member_id_gives_it_back() -> None:
@@ -1415,11 +1415,11 @@ def test_who_unsubscribes_before_it_has_a_member_id_gives_it_back() -> None:
     driver.subscribe()
     ticket = driver.one(fx.SendJoin).ticket
     driver.feed(driver.machine.unsubscribe(driver.now))
-    assert driver.state is State.UNJOINED
+    assert driver.state is ClassicState.UNJOINED
     driver.refused(E.MEMBER_ID_REQUIRED, ticket=ticket, member_id="given")
     assert driver.one(fx.SendLeave).member_id == "given"
     assert driver.machine.member_id == ""
-    assert driver.state is State.UNJOINED
+    assert driver.state is ClassicState.UNJOINED
 
 
 def test_who_unsubscribes_and_is_given_no_member_id_has_nothing_to_give_back() -> None:
@@ -1429,19 +1429,19 @@ def test_who_unsubscribes_and_is_given_no_member_id_has_nothing_to_give_back() -
     driver.feed(driver.machine.unsubscribe(driver.now))
     driver.refused(E.GROUP_AUTHORIZATION_FAILED, ticket=ticket, member_id="")
     assert driver.out == []
-    assert driver.state is State.UNJOINED
+    assert driver.state is ClassicState.UNJOINED
 
 
 def test_a_static_member_does_not_leave() -> None:
     driver = Driver(group_instance_id="i").stable(frozenset())
     driver.feed(driver.machine.close(driver.now))
     assert driver.out == []
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
     driver = Driver(group_instance_id="i")
     driver.subscribe()
     driver.feed(driver.machine.close(driver.now))
     assert driver.out == []
-    assert driver.state is State.LEFT
+    assert driver.state is ClassicState.LEFT
 
 
 @pytest.mark.parametrize(
@@ -1454,12 +1454,12 @@ def test_bad_news_while_closing(code: E) -> None:
     driver.wait(3.0)
     driver.beat(code)
     if code == E.REBALANCE_IN_PROGRESS:
-        assert driver.state is State.LEAVING
+        assert driver.state is ClassicState.LEAVING
         driver.feed(driver.machine.revoke_ended(claims, driver.now, in_time=True))
         assert driver.kinds() == ["SendLeave"]
     else:
         assert driver.kinds() == ["Lose"]
-        assert driver.state is State.LEFT
+        assert driver.state is ClassicState.LEFT
 
 
 # ---- commits
@@ -1613,10 +1613,10 @@ def test_no_answer_renames_a_member() -> None:
     driver = Driver().stable(tps(0))
     driver.feed(driver.machine.enforce_rebalance("", driver.now))
     driver.joined(member_id="nobody")
-    assert isinstance(driver.one(fx.Report).error, ProtocolError)
+    assert isinstance(driver.one(fx.ReportError).error, ProtocolError)
     assert driver.machine.member_id == "me"
     driver.wait(1)
     assert driver.one(fx.SendJoin).member_id == "me"
     driver.joined()
     driver.synced(tps(0))
-    assert driver.state is State.STABLE
+    assert driver.state is ClassicState.STABLE

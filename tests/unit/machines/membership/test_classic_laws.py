@@ -18,7 +18,11 @@ from kafkaio._machines.membership.classic.membership import (
     ClassicMemberConfig,
     ClassicMembership,
 )
-from kafkaio._machines.membership.classic.states import BLOCKED, HEARTBEATING, State
+from kafkaio._machines.membership.classic.states import (
+    BLOCKED,
+    HEARTBEATING,
+    ClassicState,
+)
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.subscription import (
@@ -363,16 +367,21 @@ class Laws(RuleBasedStateMachine):
             due = machine.next_deadline()
             watched = due is not None and due <= self.now + 3.0
             assert watched or machine._probe_timer.in_flight
-        if machine.state in {State.UNJOINED, State.STALLED, State.LEFT, State.FATAL}:
+        if machine.state in {
+            ClassicState.UNJOINED,
+            ClassicState.STALLED,
+            ClassicState.LEFT,
+            ClassicState.FATAL,
+        }:
             assert not self.owned
         assert machine.free.keys() <= self.withheld
         if machine.generation < 0 or machine._ticket:
             assert not machine.free
-        if machine.state is State.STABLE:
+        if machine.state is ClassicState.STABLE:
             assert not self.asked
             if not machine.ignores_withholding and self.withheld:
                 assert machine._sent_withheld == self.withheld
-        if machine.state is State.JOINING and self.eager:
+        if machine.state is ClassicState.JOINING and self.eager:
             assert not self.owned
 
 

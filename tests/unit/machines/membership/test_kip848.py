@@ -13,7 +13,7 @@ from kafkaio._machines.membership.kip848.membership import (
     Kip848MemberConfig,
     Kip848Membership,
 )
-from kafkaio._machines.membership.kip848.states import State
+from kafkaio._machines.membership.kip848.states import Kip848State
 from kafkaio.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -56,7 +56,7 @@ class Driver:
         self.epoch = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> Kip848State:
         return self.machine.state
 
     def feed(self, effects: Iterable[fx.Effect]) -> list[fx.Effect]:
@@ -135,7 +135,7 @@ def joined(*numbers: int, **options: Any) -> Driver:
         assert driver.one(fx.Assign).added == tps(*numbers)
         assert driver.beat.owned == slots(*numbers)
         driver.answer()
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
     return driver
 
 
@@ -144,7 +144,7 @@ def test_refused_credentials_are_told_and_tried_again() -> None:
     driver.subscribe()
     refusal = AuthenticationError("wrong password")
     driver.failed(refusal)
-    assert driver.one(fx.Report).error is refusal
+    assert driver.one(fx.ReportError).error is refusal
     assert "SendConsumerGroupHeartbeat" not in driver.kinds()
     due = driver.machine.next_deadline()
     assert due is not None
@@ -156,7 +156,7 @@ def test_refused_credentials_are_told_and_tried_again() -> None:
 def test_a_join_says_everything() -> None:
     driver = Driver(rack="r", assignor="range", group_instance_id="i")
     driver.subscribe(frozenset("tu"))
-    assert driver.state is State.JOINING
+    assert driver.state is Kip848State.JOINING
     beat = driver.beat
     assert (beat.member_epoch, beat.member_id, beat.is_new) == (0, "me", True)
     assert (beat.rack, beat.assignor, beat.rebalance) == ("r", "range", 60.0)
@@ -172,15 +172,15 @@ def test_an_assignment_is_taken_on_and_acknowledged() -> None:
     driver.subscribe()
     driver.epoch = 3
     assert driver.answer(slots(0, 1)) == [fx.NameTopics(frozenset({IDS["t"]}))]
-    assert driver.state is State.RECONCILING
+    assert driver.state is Kip848State.RECONCILING
     driver.named()
     assert driver.kinds() == ["Assign", "SendConsumerGroupHeartbeat"]
-    assert driver.state is State.ACKNOWLEDGING
+    assert driver.state is Kip848State.ACKNOWLEDGING
     beat = driver.beat
     assert (beat.member_epoch, beat.owned) == (3, slots(0, 1))
     assert (beat.names, beat.rebalance) == (None, None)
     assert driver.answer() == []
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
     assert driver.machine.generation == 3
 
 
@@ -208,7 +208,7 @@ def test_what_is_revoked_is_released_before_it_is_acknowledged() -> None:
     driver.answer(slots(2))
     asked = driver.one(fx.RequestRevoke)
     assert (asked.partitions, asked.deadline) == (tps(0, 1), driver.now + 50)
-    assert driver.state is State.RECONCILING
+    assert driver.state is Kip848State.RECONCILING
     # Delaying is not acknowledging: heartbeats go on and say nothing.
     driver.wait(5)
     assert driver.beat.owned is None
@@ -217,10 +217,10 @@ def test_what_is_revoked_is_released_before_it_is_acknowledged() -> None:
     assert driver.one(fx.Revoke).partitions == tps(0, 1)
     driver.revoked()
     assert driver.beat.owned == slots(2)
-    assert driver.state is State.ACKNOWLEDGING
+    assert driver.state is Kip848State.ACKNOWLEDGING
     driver.epoch = 2
     assert driver.answer() == []
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
     assert driver.machine.generation == 2
 
 
@@ -282,7 +282,7 @@ def test_the_same_assignment_again_is_no_news() -> None:
     driver = joined(0)
     driver.wait(5)
     assert driver.answer(slots(0)) == []
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
 
 
 def test_topics_without_a_name_wait_and_the_others_go_on() -> None:
@@ -295,7 +295,7 @@ def test_topics_without_a_name_wait_and_the_others_go_on() -> None:
     assert driver.one(fx.Assign).added == tps(0)
     assert driver.beat.owned == slots(0)
     driver.answer()
-    assert driver.state is State.RECONCILING
+    assert driver.state is Kip848State.RECONCILING
     assert driver.machine.next_deadline() == pytest.approx(driver.now + 0.1)
     driver.wait(0.1)
     assert driver.one(fx.NameTopics).topic_ids == {IDS["u"]}
@@ -303,7 +303,7 @@ def test_topics_without_a_name_wait_and_the_others_go_on() -> None:
     assert driver.one(fx.Assign).added == tps(0, topic="u")
     assert driver.beat.owned == slots(0) | slots(0, topic="u")
     driver.answer()
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
 
 
 def test_a_topic_made_anew_is_another() -> None:
@@ -345,14 +345,14 @@ def test_nobody_has_to_poll_before_there_is_an_assignment() -> None:
     for _ in range(9):
         driver.wait(1)
         driver.answer()
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
     driver.wait(1)
     assert driver.one(fx.Assign).added == frozenset()
     driver.answer()
     driver.wait(5)
     driver.answer()
     driver.wait(1)
-    assert driver.state is State.STALLED
+    assert driver.state is Kip848State.STALLED
 
 
 def test_a_changed_subscription_is_sent_at_once() -> None:
@@ -422,7 +422,7 @@ def test_the_old_subscription_stands_until_the_names_have_come() -> None:
     assert driver.kinds() == ["MatchTopics", "SendConsumerGroupHeartbeat"]
     assert (driver.beat.names, driver.beat.owned) == (T, slots(0))
     driver.answer(slots(0))
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
     driver.subscribe(frozenset("tu"))
     assert driver.beat.names == set("tu")
 
@@ -440,7 +440,7 @@ def test_a_bad_expression_without_one_is_the_end() -> None:
     driver = Driver()
     driver.subscribe()
     driver.refused(E.INVALID_REGULAR_EXPRESSION)
-    assert driver.state is State.FATAL
+    assert driver.state is Kip848State.FATAL
 
 
 @pytest.mark.parametrize("code", [E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID])
@@ -467,7 +467,7 @@ def test_a_group_that_vanished_is_joined_again() -> None:
     assert driver.kinds() == ["Lose", "SendConsumerGroupHeartbeat"]
     # It was let in once, so it doubts that.
     driver.refused(E.GROUP_ID_NOT_FOUND)
-    assert driver.kinds() == ["Report"]
+    assert driver.kinds() == ["ReportError"]
     still_refused(driver, E.GROUP_ID_NOT_FOUND)
     assert isinstance(driver.one(fx.Fail).error, GroupError)
 
@@ -544,7 +544,7 @@ def test_a_denied_join_is_told_and_tried_again(code: int) -> None:
     driver.subscribe()
     for delay in (0.1, 0.2, 0.4):
         driver.refused(code)
-        assert driver.kinds() == ["Report"]
+        assert driver.kinds() == ["ReportError"]
         assert driver.machine.next_deadline() == pytest.approx(driver.now + delay)
         driver.wait(delay)
     driver.epoch = 1
@@ -560,7 +560,7 @@ def test_denied_heartbeats_keep_all_within_a_session(code: int) -> None:
     began = driver.now
     while driver.now < began + 39:
         driver.refused(code)
-        assert driver.kinds() == ["Report"]
+        assert driver.kinds() == ["ReportError"]
         assert driver.machine.ledger.owned == tps(0, 1)
         due = driver.machine.next_deadline()
         assert due is not None
@@ -591,7 +591,7 @@ def test_who_is_denied_for_a_session_has_been_removed(code: int) -> None:
             driver.refused(code)
     assert driver.now == pytest.approx(began + 40)
     assert [e.partitions for e in seen if isinstance(e, fx.Lose)] == [tps(0, 1)]
-    assert driver.state is State.JOINING
+    assert driver.state is Kip848State.JOINING
     driver.wait(1)
     assert (driver.beat.member_epoch, driver.beat.member_id) == (0, "me")
     driver.epoch = 3
@@ -602,7 +602,7 @@ def test_who_is_denied_for_a_session_has_been_removed(code: int) -> None:
 def still_refused(driver: Driver, code: int) -> None:
     """The member repeats what is refused, for ten seconds."""
     began = driver.now
-    while driver.state is not State.FATAL:
+    while driver.state is not Kip848State.FATAL:
         assert driver.now < began + 12
         due = driver.machine.next_deadline()
         assert due is not None
@@ -623,8 +623,8 @@ def test_a_member_doubts_one_answer_that_would_end_it(
         driver.refused(code)
         if code == E.GROUP_ID_NOT_FOUND:
             return  # joining again creates it
-        assert driver.kinds() == ["Report"]
-        assert "another one" not in str(driver.one(fx.Report).error)
+        assert driver.kinds() == ["ReportError"]
+        assert "another one" not in str(driver.one(fx.ReportError).error)
         driver.wait(1)
         driver.answer(slots(0, 1))  # which ends the doubt
         driver.machine.polled(driver.now)
@@ -637,7 +637,7 @@ def test_nobody_takes_the_place_of_who_has_no_instance_id(code: E) -> None:
     driver.subscribe()
     for _ in range(20):
         driver.refused(code)
-        assert driver.kinds() == ["Report"]
+        assert driver.kinds() == ["ReportError"]
         driver.wait(1)
 
 
@@ -646,7 +646,7 @@ def test_every_code_has_an_answer(code: int) -> None:
     final = {code for code, _ in FATAL}
     static = {"group_instance_id": "i"}
     for driver in (Driver(**static), joined(0, **static)):
-        is_member = driver.state is State.STABLE
+        is_member = driver.state is Kip848State.STABLE
         if is_member:
             driver.wait(5)
         else:
@@ -656,7 +656,7 @@ def test_every_code_has_an_answer(code: int) -> None:
         is_lost = is_member and code == E.GROUP_ID_NOT_FOUND
         if is_member and code in final and not is_lost:
             still_refused(driver, code)
-        is_over = driver.state is State.FATAL
+        is_over = driver.state is Kip848State.FATAL
         assert is_over == (code in final and not is_lost)
         assert ("Fail" in driver.kinds()) == is_over
         if is_over:
@@ -719,7 +719,7 @@ def test_who_does_not_poll_leaves_and_joins_at_the_next_poll() -> None:
         driver.wait(5)
     assert driver.kinds() == ["SendConsumerGroupHeartbeat", "Lose"]
     assert driver.beat.member_epoch == -1
-    assert driver.state is State.STALLED
+    assert driver.state is Kip848State.STALLED
     assert driver.machine.next_deadline() is None
     driver.feed(driver.machine.polled(driver.now))
     assert (driver.beat.member_epoch, driver.beat.names) == (0, T)
@@ -733,14 +733,14 @@ def test_closing_gives_everything_up_and_leaves(
     driver = joined(0, group_instance_id=instance)
     driver.feed(driver.machine.close(driver.now))
     assert driver.one(fx.RequestRevoke).partitions == tps(0)
-    assert driver.state is State.LEAVING
+    assert driver.state is Kip848State.LEAVING
     driver.idle()
     driver.revoked()
     assert driver.beat.member_epoch == epoch
     leave = driver.beat.ticket
     assert driver.machine.leave_ended(leave + 1, driver.now) == ()
     driver.feed(driver.machine.leave_ended(leave, driver.now))
-    assert driver.state is State.LEFT
+    assert driver.state is Kip848State.LEFT
     assert driver.machine.close(driver.now) == ()
     assert driver.machine.unsubscribe(driver.now) == ()
 
@@ -749,21 +749,21 @@ def test_a_leave_that_fails_is_a_leave() -> None:
     driver = joined()
     driver.feed(driver.machine.close(driver.now))
     driver.failed()
-    assert driver.state is State.LEFT
+    assert driver.state is Kip848State.LEFT
 
 
 def test_who_never_joined_has_nothing_to_leave() -> None:
     driver = Driver()
     driver.feed(driver.machine.close(driver.now))
     assert driver.out == []
-    assert driver.state is State.LEFT
+    assert driver.state is Kip848State.LEFT
     other = joined(0)
     other.wait(5)
     other.feed(other.machine.close(other.now))
     other.machine.heartbeat_answered(
         2, ConsumerGroupHeartbeatResponse(error_code=E.NONE), other.now, 0.5
     )
-    assert other.state is State.LEAVING
+    assert other.state is Kip848State.LEAVING
 
 
 def test_fenced_on_the_way_out() -> None:
@@ -773,7 +773,7 @@ def test_fenced_on_the_way_out() -> None:
     driver.feed(driver.machine.close(driver.now))
     driver.refused(E.FENCED_MEMBER_EPOCH, ticket=ticket)
     assert driver.one(fx.Lose).partitions == tps(0)
-    assert driver.state is State.LEFT
+    assert driver.state is Kip848State.LEFT
 
 
 def test_refused_on_the_way_out() -> None:
@@ -783,13 +783,13 @@ def test_refused_on_the_way_out() -> None:
     driver.feed(driver.machine.close(driver.now))
     driver.refused(E.UNSUPPORTED_VERSION, ticket=ticket)
     assert driver.kinds() == ["Lose"]
-    assert driver.state is State.LEFT
+    assert driver.state is Kip848State.LEFT
 
 
 def test_heartbeats_go_on_while_partitions_are_released_on_close() -> None:
     driver = joined(0)
     driver.feed(driver.machine.unsubscribe(driver.now))
-    assert driver.state is State.UNSUBSCRIBING
+    assert driver.state is Kip848State.UNSUBSCRIBING
     assert driver.machine.topics is None
     assert driver.machine.regex is None
     driver.wait(5)
@@ -799,7 +799,7 @@ def test_heartbeats_go_on_while_partitions_are_released_on_close() -> None:
     driver.idle()
     driver.revoked()
     assert driver.beat.member_epoch == -1
-    assert driver.state is State.UNJOINED
+    assert driver.state is Kip848State.UNJOINED
     assert driver.machine.unsubscribe(driver.now) == ()
 
 
@@ -922,7 +922,7 @@ def test_what_is_withheld_leaves_the_user_and_not_the_group() -> None:
     assert driver.machine.free == {}
     assert driver.beat.owned == slots(0, 1)
     driver.answer()
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
 
 
 def test_what_the_group_asks_for_meanwhile_goes_afterwards() -> None:
@@ -936,7 +936,7 @@ def test_what_the_group_asks_for_meanwhile_goes_afterwards() -> None:
     assert driver.beat.owned == slots(0)
     driver.answer()
     assert driver.machine.ledger.owned == tps(0)
-    assert driver.state is State.STABLE
+    assert driver.state is Kip848State.STABLE
 
 
 def test_what_is_not_ours_cannot_be_withheld() -> None:
@@ -1030,9 +1030,9 @@ def test_an_assignment_of_a_topic_that_nobody_knows_is_put_right() -> None:
     driver.idle()
     driver.revoked()
     assert driver.named({}) == []
-    assert driver.state is State.ACKNOWLEDGING
+    assert driver.state is Kip848State.ACKNOWLEDGING
     driver.answer(ticket=driver.machine._ticket)
-    assert driver.state is State.RECONCILING
+    assert driver.state is Kip848State.RECONCILING
     driver.wait(5)
     assert driver.beat.rebalance == 60.0
     driver.answer(slots(0))

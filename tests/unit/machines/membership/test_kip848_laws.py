@@ -25,7 +25,7 @@ from kafkaio._machines.membership.kip848.membership import (
     Kip848MemberConfig,
     Kip848Membership,
 )
-from kafkaio._machines.membership.kip848.states import State
+from kafkaio._machines.membership.kip848.states import Kip848State
 from kafkaio._machines.membership.ledger import Stage
 from kafkaio.errors import ConnectionLost
 from kafkaio.protocol._error_codes import ErrorCode as E
@@ -303,7 +303,7 @@ class Laws(RuleBasedStateMachine):
                 self.lookups -= 1
                 self.take(self.machine.topics_named(IDS, self.now, 0.5))
             self.converse("fine")
-        assert self.machine.state is State.STABLE
+        assert self.machine.state is Kip848State.STABLE
         wanted = {TopicPartition(IDS[i], n) for i, n in self.broker.target}
         assert self.owned == wanted
         assert not self.broker.revoking

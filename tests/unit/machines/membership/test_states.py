@@ -41,8 +41,8 @@ class Table:
 
 
 CLASSIC = Table(
-    states.State,
-    states.Event,
+    states.ClassicState,
+    states.ClassicEvent,
     states.TRANSITIONS,
     states.transition,
     states.ENDED,
@@ -72,8 +72,8 @@ LEAVE_ENDED        . . . . . . . . . X . .
 """,
 )
 KIP848 = Table(
-    kip848.State,
-    kip848.Event,
+    kip848.Kip848State,
+    kip848.Kip848Event,
     kip848.TRANSITIONS,
     kip848.transition,
     kip848.ENDED,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, strategies as st
 
-from kafkaio._machines.sasl.mechanism import Mechanism
+from kafkaio._machines.sasl.mechanism import MechanismPort
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import Keys, SaltedPasswords, Scram
@@ -383,7 +383,7 @@ def test_who_does_not_know_the_password_is_no_broker(
 
 
 SALTED = SaltedPasswords()
-MAKERS: list[Callable[[], Mechanism]] = [
+MAKERS: list[Callable[[], MechanismPort]] = [
     lambda: Plain("user", SECRET),
     lambda: scram(nonce="abc"),
     lambda: OAuthBearer(token()),
@@ -393,7 +393,7 @@ MAKERS: list[Callable[[], Mechanism]] = [
 @pytest.mark.parametrize("make", MAKERS)
 @given(answers=st.lists(st.binary(max_size=60) | st.just(b"r=abcd,s=c2FsdA==,i=4096")))
 def test_any_answers_end_in_a_typed_error(
-    make: Callable[[], Mechanism], answers: list[bytes]
+    make: Callable[[], MechanismPort], answers: list[bytes]
 ) -> None:
     mechanism = make()
     mechanism.begin()

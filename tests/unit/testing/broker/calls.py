@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from kafkaio._net.transport import DialOptions, Transport
+from kafkaio._net.transport import DialOptions, TransportPort
 from kafkaio._records.builder import encode_batch
 from kafkaio.protocol._headers import (
     decode_api_versions,
@@ -37,7 +37,7 @@ class Caller:
 
     def __init__(self) -> None:
         self.frames: asyncio.Queue[Buffer | None] = asyncio.Queue()
-        self.transport: Transport | None = None
+        self.transport: TransportPort | None = None
         self.lost = False
 
     def frame_received(self, frame: Buffer) -> None:

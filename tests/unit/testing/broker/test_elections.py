@@ -12,7 +12,7 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kafkaio.testing import Broker
-from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.partition import EmbeddedPartition
 from tests.unit.testing.broker.calls import (
     Caller,
     batch,
@@ -33,7 +33,7 @@ def isr(broker: Broker) -> tuple[int, list[int]]:
     return partition.leader, partition.isr
 
 
-async def diverge(broker: Broker, caller: Caller) -> Partition:
+async def diverge(broker: Broker, caller: Caller) -> EmbeddedPartition:
     """Write one batch to both replicas of t, another to the leader alone; kill it."""
     data = with_producer(batch(), 7, 0, 0)
     assert (await produced(caller, "t", 0, data)).base_offset == 0

@@ -5,13 +5,13 @@ import pytest
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.sessions import (
-    FetchSession,
     FetchSessions,
+    ServedFetchSession,
     SessionPartition,
 )
 
 
-def begin(sessions: FetchSessions, *indexes: int) -> FetchSession:
+def begin(sessions: FetchSessions, *indexes: int) -> ServedFetchSession:
     changed = [(("t", i), SessionPartition(0, 100)) for i in indexes]
     return sessions.find(0, 0, changed, [], by_id=False)
 

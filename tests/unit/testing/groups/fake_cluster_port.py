@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID, uuid5
 
-from kafkaio.testing._groups.cluster_port import Ended, KeyValue, Stored
+from kafkaio.testing._groups.cluster_port import KeyValue, Stored, TransactionEnd
 
 NAMESPACE = UUID(int=1)
 
@@ -35,7 +35,7 @@ class FakeClusterPort:
         self.records += records
         return len(self.records) - len(records)
 
-    def read(self, shard: int) -> Iterator[Stored | Ended]:
+    def read(self, shard: int) -> Iterator[Stored | TransactionEnd]:
         for offset, (key, value) in enumerate(self.records):
             yield Stored(key, value, offset)
 

@@ -10,7 +10,11 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing._broker.group_config import GroupConfig
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
+from kafkaio.testing._groups.classic_member import (
+    ClassicGroupState,
+    JoinRequest,
+    SyncRequest,
+)
 
 
 class Driver:
@@ -48,7 +52,7 @@ class Driver:
         assert isinstance(answer, JoinGroupResponse)
         return answer
 
-    def state(self) -> State:
+    def state(self) -> ClassicGroupState:
         return self.group.state
 
     def answers_of(self, reply: int) -> JoinGroupResponse | SyncGroupResponse:
@@ -87,7 +91,7 @@ class Driver:
         leader, follower = self.two_joined()
         self.sync(follower)
         self.sync(leader, assignments={leader: b"L", follower: b"F"})
-        assert self.group.state is State.STABLE
+        assert self.group.state is ClassicGroupState.STABLE
         self.answers()
         return leader, follower
 
@@ -100,7 +104,7 @@ def test_the_first_member_leads_at_once() -> None:
     assert answer.leader == answer.member_id == "c-1"
     assert [one.metadata for one in answer.members] == [b"r"]
     assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
-    assert driver.group.state is State.COMPLETING
+    assert driver.group.state is ClassicGroupState.COMPLETING
 
 
 def test_from_version_4_on_a_member_is_told_its_id_first() -> None:
@@ -152,14 +156,16 @@ def test_a_member_that_was_told_its_id_may_leave() -> None:
     assert driver.answers()[third].error_code == 0
     other = driver.joined(knows_member_id_required=True).member_id
     assert driver.group.leave(other, None, 0.0) == ErrorCode.NONE
-    assert driver.group.state is State.PREPARING  # as Kafka, needless as it is
+    assert (
+        driver.group.state is ClassicGroupState.PREPARING
+    )  # as Kafka, needless as it is
 
 
 def test_a_member_told_its_id_leaves_a_group_without_members() -> None:
     driver = Driver()
     pending = driver.joined(knows_member_id_required=True).member_id
     assert driver.group.leave(pending, None, 0.0) == ErrorCode.NONE
-    assert driver.group.state is State.EMPTY
+    assert driver.group.state is ClassicGroupState.EMPTY
 
 
 @pytest.mark.parametrize(
@@ -198,7 +204,7 @@ def test_a_rebalancing_group_counts_who_has_joined() -> None:
     driver = Driver(max_size=2)
     leader, _ = driver.pair()
     driver.join(leader)
-    assert driver.group.state is State.PREPARING
+    assert driver.group.state is ClassicGroupState.PREPARING
     third = driver.join()
     assert driver.group.answers == []
     fourth = driver.answers_of(driver.join())
@@ -384,7 +390,7 @@ def test_a_member_that_never_syncs_is_removed_after_the_rebalance_timeout() -> N
         driver.group.tick(now)
     driver.group.tick(60.0)
     assert lazy not in driver.group.members
-    assert driver.group.state is State.PREPARING
+    assert driver.group.state is ClassicGroupState.PREPARING
 
 
 def test_leaving_rebalances_at_once() -> None:
@@ -392,11 +398,11 @@ def test_leaving_rebalances_at_once() -> None:
     leader, follower = driver.pair()
     assert driver.group.leave("x", None, 0.0) == ErrorCode.UNKNOWN_MEMBER_ID
     assert driver.group.leave(leader, None, 0.0) == ErrorCode.NONE
-    assert driver.state() is State.PREPARING
+    assert driver.state() is ClassicGroupState.PREPARING
     follows = driver.group.leader == follower
     assert follows
     assert driver.group.leave(follower, None, 0.0) == ErrorCode.NONE
-    assert driver.state() is State.EMPTY
+    assert driver.state() is ClassicGroupState.EMPTY
     assert (driver.group.generation, driver.group.protocol) == (3, None)
     assert driver.group.leader is None
     assert driver.joined(follower).error_code == ErrorCode.UNKNOWN_MEMBER_ID
@@ -408,14 +414,14 @@ def test_a_leader_that_joins_again_rebalances_a_follower_does_not() -> None:
     same = driver.joined(follower)
     assert (same.error_code, same.generation_id, same.members) == (0, 2, [])
     driver.join(leader)
-    assert driver.group.state is State.PREPARING
+    assert driver.group.state is ClassicGroupState.PREPARING
 
 
 def test_a_follower_with_another_subscription_rebalances() -> None:
     driver = Driver()
     _, follower = driver.pair()
     driver.join(follower, protocols=(("range", b"other"),))
-    assert driver.group.state is State.PREPARING
+    assert driver.group.state is ClassicGroupState.PREPARING
 
 
 def test_a_leader_that_lost_its_answer_is_told_the_members_again() -> None:
@@ -428,10 +434,10 @@ def test_a_leader_that_lost_its_answer_is_told_the_members_again() -> None:
 def test_a_forced_rebalance() -> None:
     driver = Driver()
     driver.group.rebalance(0.0)
-    assert driver.state() is State.EMPTY
+    assert driver.state() is ClassicGroupState.EMPTY
     driver.pair()
     driver.group.rebalance(0.0)
-    assert driver.state() is State.PREPARING
+    assert driver.state() is ClassicGroupState.PREPARING
 
 
 # Static members
@@ -503,7 +509,7 @@ def test_static_members_keep_their_places_while_all_are_away() -> None:
     driver.group.rebalance(0.0)
     driver.group.members[one].session_deadline = inf
     driver.group.tick(60.0)
-    assert driver.group.state is State.PREPARING
+    assert driver.group.state is ClassicGroupState.PREPARING
     assert list(driver.group.members) == [one]
     assert driver.group.deadline == 120.0
 

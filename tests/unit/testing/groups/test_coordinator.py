@@ -14,9 +14,13 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.testing._broker.group_config import GroupConfig
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
-from kafkaio.testing._groups.control import CoordinatorControl
-from kafkaio.testing._groups.coordinator import GroupCoordinator
+from kafkaio.testing._groups.classic_member import (
+    ClassicGroupState,
+    JoinRequest,
+    SyncRequest,
+)
+from kafkaio.testing._groups.control import GroupCoordinatorControl
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator
 from kafkaio.testing._groups.kip848 import Kip848Group
 from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing._groups.offsets import Committed
@@ -36,8 +40,10 @@ class Clock:
         return round(self.seconds * 1000)
 
 
-def made(cluster: FakeClusterPort, clock: Clock, **config: float) -> GroupCoordinator:
-    return GroupCoordinator(
+def made(
+    cluster: FakeClusterPort, clock: Clock, **config: float
+) -> EmbeddedGroupCoordinator:
+    return EmbeddedGroupCoordinator(
         cluster,
         now=clock.now,
         wall_ms=clock.wall_ms,
@@ -75,7 +81,7 @@ def asking(group: ClassicGroup, request: JoinRequest) -> Callable[[int, float], 
     return lambda reply, now: group.join(request, reply, now)
 
 
-async def stable(coordinator: GroupCoordinator, **fields: object) -> str:
+async def stable(coordinator: EmbeddedGroupCoordinator, **fields: object) -> str:
     group = coordinator.classic("g")
     assert group is not None
     request = joining(**fields)  # type: ignore[arg-type]
@@ -138,12 +144,12 @@ async def test_a_request_that_is_cancelled_is_forgotten(
     clock.seconds = 3.0
     with coordinator.changing(group) as now:
         group.tick(now)
-    assert group.state is State.COMPLETING
+    assert group.state is ClassicGroupState.COMPLETING
     coordinator.close()
 
 
 async def test_timers_run_on_the_loops_clock(cluster: FakeClusterPort) -> None:
-    coordinator = GroupCoordinator(
+    coordinator = EmbeddedGroupCoordinator(
         cluster, config=GroupConfig(initial_rebalance_delay=0.01)
     )
     group = coordinator.classic("g")
@@ -171,7 +177,7 @@ async def test_groups_and_offsets_are_found_again(
     group = second.find("g")
     assert isinstance(group, ClassicGroup)
     assert (group.state, group.generation, group.protocol) == (
-        State.STABLE,
+        ClassicGroupState.STABLE,
         1,
         "range",
     )
@@ -193,7 +199,7 @@ async def test_a_group_that_is_deleted_is_gone_for_good(
     first = made(cluster, clock)
     member = await stable(first)
     first.commit("g", {("t", 0): Committed(7, 3, "", 5)})
-    CoordinatorControl(first).expel("g", member)
+    GroupCoordinatorControl(first).expel("g", member)
     first.delete("g")
     second = made(cluster, clock)
     assert second.refuse(0, "g") == ErrorCode.NONE
@@ -211,7 +217,7 @@ async def test_offsets_of_an_empty_group_expire_after_it_became_empty(
     clock.seconds = 200_000.0
     coordinator.expire()
     assert ("t", 0) in coordinator.offsets_of("g")
-    CoordinatorControl(coordinator).expel("g", member)
+    GroupCoordinatorControl(coordinator).expel("g", member)
     clock.seconds += 86_399.0
     coordinator.expire()
     assert ("t", 0) in coordinator.offsets_of("g")
@@ -280,13 +286,13 @@ async def test_a_group_without_members_may_change_its_protocol(
         coordinator.kip848_heartbeat("g", joining_beat()).error
         == ErrorCode.GROUP_ID_NOT_FOUND
     )
-    CoordinatorControl(coordinator).expel("g", member)
+    GroupCoordinatorControl(coordinator).expel("g", member)
     assert coordinator.kip848_heartbeat("g", joining_beat()).epoch == 2
     group = coordinator.find("g")
     assert isinstance(group, Kip848Group)
-    CoordinatorControl(coordinator).rebalance("g")
+    GroupCoordinatorControl(coordinator).rebalance("g")
     assert group.epoch == 3
-    CoordinatorControl(coordinator).expel("g", "m")
+    GroupCoordinatorControl(coordinator).expel("g", "m")
     assert isinstance(coordinator.classic("g"), ClassicGroup)
 
 
@@ -312,16 +318,16 @@ async def test_a_target_by_hand(cluster: FakeClusterPort, clock: Clock) -> None:
     coordinator.kip848_heartbeat("g", joining_beat())
     group = coordinator.find("g")
     assert isinstance(group, Kip848Group)
-    CoordinatorControl(coordinator).assign("g", {"m": {"t": [1]}})
+    GroupCoordinatorControl(coordinator).assign("g", {"m": {"t": [1]}})
     assert group.target == {"m": {(cluster.topic_id("t"), 1)}}
     with pytest.raises(KeyError, match="none"):
-        CoordinatorControl(coordinator).assign("g", {"m": {"none": [1]}})
-    CoordinatorControl(coordinator).assign("g", None)
+        GroupCoordinatorControl(coordinator).assign("g", {"m": {"none": [1]}})
+    GroupCoordinatorControl(coordinator).assign("g", None)
     coordinator.kip848_heartbeat("g", joining_beat())
     assert len(group.target["m"]) == 2
     coordinator.commit("classic", {})
     with pytest.raises(TypeError, match="its leader assigns"):
-        CoordinatorControl(coordinator).assign("classic", {})
+        GroupCoordinatorControl(coordinator).assign("classic", {})
     coordinator.close()
 
 
@@ -416,7 +422,7 @@ async def test_a_group_goes_from_one_protocol_to_the_other_and_back(
     assert coordinator.kip848_heartbeat("g", leaves).error == ErrorCode.NONE
     group = coordinator.find("g")
     assert isinstance(group, ClassicGroup)
-    assert (group.state, group.generation) == (State.PREPARING, 8)
+    assert (group.state, group.generation) == (ClassicGroupState.PREPARING, 8)
     assert coordinator.heartbeat("g", member, None, 8) == (
         ErrorCode.REBALANCE_IN_PROGRESS
     )
@@ -425,7 +431,7 @@ async def test_a_group_goes_from_one_protocol_to_the_other_and_back(
     assert again.refuse(0, "g") == ErrorCode.NONE
     found = again.find("g")
     assert isinstance(found, ClassicGroup)
-    assert (found.state, found.generation) == (State.STABLE, 8)
+    assert (found.state, found.generation) == (ClassicGroupState.STABLE, 8)
     coordinator.close()
     again.close()
 
@@ -443,9 +449,9 @@ async def test_a_coordinator_that_moves_has_what_was_written(
     group = coordinator.find("g")
     assert isinstance(group, ClassicGroup)
     # The rebalance is lost, with the members that joined in it.
-    assert (group.state, list(group.members)) == (State.STABLE, [member])
+    assert (group.state, list(group.members)) == (ClassicGroupState.STABLE, [member])
     assert group.members[member].session_deadline == 12.0
-    assert CoordinatorControl(coordinator).committed("g", "t", 0) == 7
+    assert GroupCoordinatorControl(coordinator).committed("g", "t", 0) == 7
     with pytest.raises(Refusal, match="COORDINATOR_LOAD_IN_PROGRESS"):
         coordinator.led_by(0)
     clock.seconds = 2.0

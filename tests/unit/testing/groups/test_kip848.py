@@ -7,7 +7,7 @@ import pytest
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.group_config import GroupConfig
 from kafkaio.testing._groups.assignors import Slot
-from kafkaio.testing._groups.kip848 import Kip848Group, Reply
+from kafkaio.testing._groups.kip848 import HeartbeatReply, Kip848Group
 from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
 
@@ -30,14 +30,14 @@ class Driver:
         assert topic_id is not None
         return frozenset((topic_id, one) for one in numbers)
 
-    def send(self, member: str, epoch: int, **fields: object) -> Reply:
+    def send(self, member: str, epoch: int, **fields: object) -> HeartbeatReply:
         beat = replace(Kip848Heartbeat(member_id=member, epoch=epoch), **fields)  # type: ignore[arg-type]
         reply = self.group.heartbeat(beat, self.now)
         if not reply.error:
             self.epochs[member] = reply.epoch
         return reply
 
-    def join(self, member: str, **fields: object) -> Reply:
+    def join(self, member: str, **fields: object) -> HeartbeatReply:
         said: dict[str, object] = {
             "rebalance_timeout": 60.0,
             "names": TOPIC,
@@ -47,15 +47,15 @@ class Driver:
         self._take(member, reply)
         return reply
 
-    def beat(self, member: str, **fields: object) -> Reply:
+    def beat(self, member: str, **fields: object) -> HeartbeatReply:
         return self.send(member, self.epochs[member], **fields)
 
-    def ack(self, member: str) -> Reply:
+    def ack(self, member: str) -> HeartbeatReply:
         reply = self.beat(member, owned=self.slots(self.owned[member]))
         self._take(member, reply)
         return reply
 
-    def _take(self, member: str, reply: Reply) -> None:
+    def _take(self, member: str, reply: HeartbeatReply) -> None:
         if reply.assignment is not None:
             self.owned[member] = numbers(reply)
 
@@ -67,7 +67,7 @@ class Driver:
                     self.ack(member)
 
 
-def numbers(reply: Reply) -> set[int]:
+def numbers(reply: HeartbeatReply) -> set[int]:
     assert reply.assignment is not None
     return {partition for _, partition in reply.assignment}
 

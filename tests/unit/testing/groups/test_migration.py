@@ -22,7 +22,11 @@ from kafkaio.testing._broker.group_config import GroupConfig
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups import mixed
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
+from kafkaio.testing._groups.classic_member import (
+    ClassicGroupState,
+    JoinRequest,
+    SyncRequest,
+)
 from kafkaio.testing._groups.describe import describe_kip848_member
 from kafkaio.testing._groups.embedded_protocol import read_assignment
 from kafkaio.testing._groups.kip848 import Downgrade
@@ -383,7 +387,7 @@ def stable(*members: str, partitions: int = 4, **config: object) -> ClassicGroup
         0.0,
     )
     group.answers.clear()
-    assert group.state is State.STABLE
+    assert group.state is ClassicGroupState.STABLE
     return group
 
 
@@ -452,7 +456,7 @@ def test_the_last_member_of_the_protocol_leaves(driver: MixedDriver) -> None:
         "range",
         "c",
     )
-    assert classic.state is State.STABLE
+    assert classic.state is ClassicGroupState.STABLE
     told = read_assignment(classic.members["c"].assignment)
     assert {
         (driver.cluster.topic_id(one.topic), number)

@@ -9,16 +9,18 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from kafkaio.testing._security.files import Certificates
 from kafkaio.testing.kafka._certs import make_certificates
-from kafkaio.testing.kafka._properties import Tls
+from kafkaio.testing.kafka._properties import BrokerTlsFiles
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Certificates, Tls]:
+def made(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Certificates, BrokerTlsFiles]:
     return make_certificates(tmp_path_factory.mktemp("tls") / "new", ["bob"])
 
 
 def test_the_brokers_store_holds_key_and_certificate(
-    made: tuple[Certificates, Tls],
+    made: tuple[Certificates, BrokerTlsFiles],
 ) -> None:
     certificates, tls = made
     key, certificate, _ = pkcs12.load_key_and_certificates(
@@ -32,7 +34,7 @@ def test_the_brokers_store_holds_key_and_certificate(
 
 
 def test_a_clients_context_proves_the_broker_and_the_user(
-    made: tuple[Certificates, Tls],
+    made: tuple[Certificates, BrokerTlsFiles],
 ) -> None:
     certificates, _ = made
     server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

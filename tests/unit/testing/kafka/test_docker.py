@@ -19,7 +19,7 @@ from kafkaio.testing.kafka._docker import (
 from kafkaio.testing.kafka._options import ClusterOptions
 from kafkaio.testing.kafka._properties import Plan
 from kafkaio.testing.kafka._releases import KafkaNotStarted, find_release
-from kafkaio.testing.kafka._wire import Address, ClusterView
+from kafkaio.testing.kafka._wire import Address, WireMetadata
 
 
 @dataclass
@@ -76,12 +76,12 @@ class FakeDocker:
     def close(self) -> None:
         self.closed += 1
 
-    def metadata(self, address: Address) -> ClusterView:
+    def metadata(self, address: Address) -> WireMetadata:
         up = {n: c for n, c in enumerate(self.containers, 1) if c.is_up}
         (node_id,) = [n for n, c in up.items() if c.port == address[1]]
         if node_id in self.silent:
             raise ConnectionRefusedError
-        return ClusterView({n: (self.host, c.port) for n, c in up.items()}, 1, {})
+        return WireMetadata({n: (self.host, c.port) for n, c in up.items()}, 1, {})
 
 
 @pytest.fixture
@@ -167,7 +167,6 @@ def test_brokers_meet_inside_and_clients_come_from_outside() -> None:
         ClusterOptions(sasl=True),
         ClusterOptions(tls=True),
         ClusterOptions(acls=True),
-        ClusterOptions(jmx=True),
         ClusterOptions(features={"group.version": 0}),
         ClusterOptions(version="2.8"),
     ],

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkaio.testing.kafka._guard import Guard, watch
-from kafkaio.testing.kafka._nodes import Node, free_ports
+from kafkaio.testing.kafka._nodes import JvmNode, free_ports
 
 WAIT = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + WAIT
@@ -43,8 +43,8 @@ def guard(directory: Path) -> Iterator[Guard]:
 
 
 @pytest.fixture
-def node(directory: Path) -> Iterator[Node]:
-    found = Node(1, directory / "node1", {"PLAINTEXT": 5})
+def node(directory: Path) -> Iterator[JvmNode]:
+    found = JvmNode(1, directory / "node1", {"PLAINTEXT": 5})
     found.directory.mkdir()
     yield found
     found.kill()
@@ -54,7 +54,7 @@ def python(code: str) -> list[str | Path]:
     return [sys.executable, "-I", "-S", "-c", code]
 
 
-def wait_log(node: Node, text: str) -> None:
+def wait_log(node: JvmNode, text: str) -> None:
     end = time.monotonic() + 10
     while text not in node.log():
         assert time.monotonic() < end
@@ -75,7 +75,7 @@ def test_ports_are_distinct_and_below_the_ephemeral_range() -> None:
 
 
 def test_a_node_is_down_until_started_and_after_its_end(
-    node: Node, guard: Guard
+    node: JvmNode, guard: Guard
 ) -> None:
     assert (node.pid, node.returncode, node.log()) == (None, None, "")
     assert "down" in repr(node)
@@ -92,21 +92,21 @@ def test_a_node_is_down_until_started_and_after_its_end(
     assert not node.paused
 
 
-def test_asked_to_end_it_ends_in_order(node: Node, guard: Guard) -> None:
+def test_asked_to_end_it_ends_in_order(node: JvmNode, guard: Guard) -> None:
     node.spawn(python(WAIT), guard)
     wait_log(node, "up")
     node.terminate(10)
     assert node.returncode == -signal.SIGTERM
 
 
-def test_one_that_will_not_end_is_killed(node: Node, guard: Guard) -> None:
+def test_one_that_will_not_end_is_killed(node: JvmNode, guard: Guard) -> None:
     node.spawn(python(STUBBORN), guard)
     wait_log(node, "up")
     node.terminate(0.01)
     assert node.returncode == -signal.SIGKILL
 
 
-def test_a_halted_node_goes_on_or_ends(node: Node, guard: Guard) -> None:
+def test_a_halted_node_goes_on_or_ends(node: JvmNode, guard: Guard) -> None:
     node.spawn(python(WAIT), guard)
     node.pause()
     pid = node.pid
@@ -121,7 +121,7 @@ def test_a_halted_node_goes_on_or_ends(node: Node, guard: Guard) -> None:
 
 
 def test_no_thread_of_a_halted_node_runs_when_the_call_returns(
-    node: Node, guard: Guard
+    node: JvmNode, guard: Guard
 ) -> None:
     node.spawn(python(BUSY), guard)
     wait_log(node, "up")
@@ -134,7 +134,7 @@ def test_no_thread_of_a_halted_node_runs_when_the_call_returns(
 
 
 def test_a_node_that_ends_instead_of_halting_is_not_waited_for(
-    node: Node, guard: Guard
+    node: JvmNode, guard: Guard
 ) -> None:
     node.spawn(python(WAIT), guard)
     node.signal(signal.SIGKILL)
@@ -143,7 +143,7 @@ def test_a_node_that_ends_instead_of_halting_is_not_waited_for(
     assert not node.paused
 
 
-def test_a_node_starts_again_and_its_log_goes_on(node: Node, guard: Guard) -> None:
+def test_a_node_starts_again_and_its_log_goes_on(node: JvmNode, guard: Guard) -> None:
     for _ in range(2):
         node.spawn(python("print('line')"), guard)
         node.kill()  # waits, if it has ended already
@@ -151,7 +151,7 @@ def test_a_node_starts_again_and_its_log_goes_on(node: Node, guard: Guard) -> No
     wait_log(node, "line")
 
 
-def test_a_complaint_starts_where_the_trouble_does(node: Node) -> None:
+def test_a_complaint_starts_where_the_trouble_does(node: JvmNode) -> None:
     node.log_file.write_text("INFO a\n12:00 [main] ERROR what\nINFO b\n")
     assert node.complaint() == "12:00 [main] ERROR what\nINFO b\n"
     node.log_file.write_text("INFO only\n")
@@ -159,7 +159,7 @@ def test_a_complaint_starts_where_the_trouble_does(node: Node) -> None:
     assert node.address("PLAINTEXT") == ("127.0.0.1", 5)
 
 
-def test_the_guard_ends_what_is_left(node: Node, directory: Path) -> None:
+def test_the_guard_ends_what_is_left(node: JvmNode, directory: Path) -> None:
     guard = Guard(directory)
     node.spawn(python(WAIT), guard)
     guard.close()

@@ -4,25 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafkaio.testing.kafka._zookeeper import forget_after
 
 from kafkaio.testing.kafka._options import ClusterOptions
 from kafkaio.testing.kafka._properties import (
     FAST,
-    KerberosService,
+    BrokerTlsFiles,
     Plan,
-    Tls,
-    TokenRules,
     server_properties,
     spell,
-    zookeeper_properties,
 )
 from kafkaio.testing.kafka._releases import find_release
 
 KRAFT = find_release("4.3")
 OLD = find_release("2.8")
 DATA = Path("data")
-TLS = Tls(keystore=Path("k"), truststore=Path("t"), password="p")
+TLS = BrokerTlsFiles(keystore=Path("k"), truststore=Path("t"), password="p")
 
 
 def test_a_kraft_node_is_broker_and_controller() -> None:
@@ -47,10 +43,10 @@ def test_voters_that_can_change_are_not_named() -> None:
         ClusterOptions(version="2.8", dynamic_voters=True)
 
 
-def test_an_old_node_is_a_broker_of_zookeeper() -> None:
-    plan = Plan(release=OLD, zookeeper="127.0.0.1:2")
+def test_an_old_node_is_no_controller() -> None:
+    plan = Plan(release=OLD)
     found = server_properties(plan, 1, {"PLAINTEXT": 7}, DATA)
-    assert (found["broker.id"], found["zookeeper.connect"]) == (1, "127.0.0.1:2")
+    assert found["broker.id"] == 1
     assert "process.roles" not in found
     assert "controller.listener.names" not in found
 
@@ -113,18 +109,6 @@ def test_spelling_is_javas() -> None:
     assert spell({"a": True, "b": 1, "c": "x\\y\nz"}) == "a=true\nb=1\nc=x\\\\y\\nz\n"
 
 
-def test_zookeeper_listens_on_loopback_only() -> None:
-    found = zookeeper_properties(5, DATA)
-    assert (found["clientPort"], found["clientPortAddress"]) == (5, "127.0.0.1")
-
-
-def test_zookeeper_forgets_after_the_session_timeout() -> None:
-    old, new = Plan(release=OLD), Plan(release=KRAFT)
-    assert forget_after(new, {}) == 0
-    assert forget_after(old, {"zookeeper.session.timeout.ms": 2000}) == 3
-    assert forget_after(old, {}) == 19
-
-
 def test_options_fill_in_users_and_feature_levels() -> None:
     options = ClusterOptions(features={"group.version": 0})
     assert options.accounts == {"alice": "alice-secret"}
@@ -150,18 +134,6 @@ def test_sessions_rights_and_delegation_tokens() -> None:
         assert str(name).endswith(authorizer)
 
 
-def test_signed_tokens() -> None:
-    rules = TokenRules(keys=Path("/k/keys.json"), issuer="i", audience="a")
-    plan = Plan(release=KRAFT, users={}, token_rules=rules)
-    found = server_properties(plan, 1, {"SASL": 2}, DATA)
-    prefix = "listener.name.sasl.oauthbearer.sasl"
-    assert found[f"{prefix}.oauthbearer.jwks.endpoint.url"] == "file:///k/keys.json"
-    assert found[f"{prefix}.oauthbearer.expected.issuer"] == "i"
-    assert found[f"{prefix}.oauthbearer.expected.audience"] == "a"
-    assert "Validator" in str(found[f"{prefix}.server.callback.handler.class"])
-    assert "unsecured" not in str(found[f"{prefix}.jaas.config"])
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -171,32 +143,9 @@ def test_signed_tokens() -> None:
             {"reauth_ms": 2000, "sasl": True, "version": "2.1"},
             "reauth_ms needs Kafka 2.2, not 2.1.1",
         ),
-        ({"oidc": True}, "oidc needs sasl=True"),
-        (
-            {"oidc": True, "sasl": True, "version": "2.8"},
-            "oidc needs Kafka 3.9, not 2.8.2",
-        ),
-        ({"gssapi": True}, "gssapi needs sasl=True"),
         ({"delegation_tokens": True}, "delegation_tokens needs sasl or tls=True"),
     ],
 )
 def test_security_that_cannot_be(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         ClusterOptions(**options)
-
-
-def test_gssapi_is_one_more_mechanism_of_sasl_listeners() -> None:
-    service = KerberosService(principal="kafka/127.0.0.1@R", keytab=Path("/k"))
-    plan = Plan(release=KRAFT, users={"alice": "s"}, kerberos=service)
-    ports = {"PLAINTEXT": 1, "SASL": 2, "SASL_SSL": 3}
-    found = server_properties(plan, 1, ports, DATA)
-    without = Plan(release=KRAFT, users={"alice": "s"})
-    plain = server_properties(without, 1, ports, DATA)
-    assert found["sasl.kerberos.service.name"] == "kafka"
-    for listener in ("sasl", "sasl_ssl"):
-        prefix = f"listener.name.{listener}."
-        key = f"{prefix}sasl.enabled.mechanisms"
-        assert found[key] == f"{plain[key]},GSSAPI"
-        login = str(found[f"{prefix}gssapi.sasl.jaas.config"])
-        assert 'keyTab="/k" principal="kafka/127.0.0.1@R";' in login
-    assert not any("gssapi" in name or "kerberos" in name for name in plain)

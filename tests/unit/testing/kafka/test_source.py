@@ -3,7 +3,7 @@
 import pytest
 
 from kafkaio.testing.kafka import _source as source
-from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._cluster import JvmCluster
 from kafkaio.testing.kafka._docker import DockerCluster
 from kafkaio.testing.kafka._source import (
     BOOTSTRAP_VARIABLE,
@@ -43,14 +43,14 @@ def test_docker_comes_second() -> None:
 
 
 def test_what_containers_cannot_be_runs_here() -> None:
-    assert isinstance(real_kafka(sasl=True).engine, Cluster)
-    assert isinstance(real_kafka(version="2.8").engine, Cluster)
+    assert isinstance(real_kafka(sasl=True).engine, JvmCluster)
+    assert isinstance(real_kafka(version="2.8").engine, JvmCluster)
 
 
 def test_without_docker_it_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "docker_answers", lambda: False)
     kafka = real_kafka(3)
-    assert isinstance(kafka.engine, Cluster)
+    assert isinstance(kafka.engine, JvmCluster)
     assert kafka.options.brokers == 3
     assert kafka.node_ids == []
 

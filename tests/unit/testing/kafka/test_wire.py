@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from kafkaio.testing.kafka._topics import NewTopic, is_usable, make_topic
+from kafkaio.testing.kafka._topics import TopicSpec, is_usable, make_topic
 from kafkaio.testing.kafka._wire import (
     Address,
-    ClusterView,
-    Partition,
     TopicNotCreated,
+    WireMetadata,
+    WirePartition,
     create_topic,
     create_topics_body,
     metadata,
@@ -87,10 +87,10 @@ class Broker:
 
 def test_metadata_is_read_whole() -> None:
     view = read_metadata(answer({1: 10, 2: 20}, 2, {"t": [1, -1]}))
-    assert view == ClusterView(
+    assert view == WireMetadata(
         {1: ("127.0.0.1", 10), 2: ("127.0.0.1", 20)},
         2,
-        {"t": (Partition(0, 1, (1,), (1,)), Partition(1, -1, (1,), (1,)))},
+        {"t": (WirePartition(0, 1, (1,), (1,)), WirePartition(1, -1, (1,), (1,)))},
     )
 
 
@@ -166,11 +166,11 @@ def test_the_request_for_a_topic_is_create_topics_v2() -> None:
     )
 
 
-TOPIC = NewTopic("t", 2, 1, {})
+TOPIC = TopicSpec("t", 2, 1, {})
 
 
 def test_a_topic_is_usable_once_all_partitions_have_live_leaders() -> None:
-    def view(*leaders: int) -> ClusterView:
+    def view(*leaders: int) -> WireMetadata:
         return read_metadata(answer({1: 10}, 1, {"t": list(leaders)}))
 
     assert is_usable(view(1, 1), TOPIC)

@@ -22,7 +22,7 @@ from kafkaio.testing._log import (
     LogError,
     MemoryStorage,
     OffsetOutOfRangeError,
-    Storage,
+    StoragePort,
     TimestampOffset,
 )
 from tests.unit.testing.log.batches import NOW, batch, contents, keyed, records, values
@@ -31,18 +31,18 @@ SMALL = LogConfig(segment_bytes=300, index_interval_bytes=100)
 
 
 @pytest.fixture(params=["memory", "disk"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoragePort]:
     is_memory = request.param == "memory"
     made = MemoryStorage() if is_memory else DiskStorage(tmp_path / "orders-0")
     yield made
     made.close()
 
 
-def opened(storage: Storage, config: LogConfig | None = None) -> Log:
+def opened(storage: StoragePort, config: LogConfig | None = None) -> Log:
     return Log.open(storage, config or LogConfig(), NOW)
 
 
-def filled(storage: Storage, count: int, config: LogConfig = SMALL) -> Log:
+def filled(storage: StoragePort, count: int, config: LogConfig = SMALL) -> Log:
     log = opened(storage, config)
     for n in range(count):
         log.append(batch(b"%d" % n, timestamp=NOW + n), leader_epoch=0, now_ms=NOW)
@@ -52,7 +52,7 @@ def filled(storage: Storage, count: int, config: LogConfig = SMALL) -> Log:
 # Appending
 
 
-def test_a_new_log_is_empty(storage: Storage) -> None:
+def test_a_new_log_is_empty(storage: StoragePort) -> None:
     log = opened(storage)
     assert (log.start_offset, log.end_offset, log.size_bytes) == (0, 0, 0)
     assert log.read(0, 1000) == b""
@@ -61,7 +61,7 @@ def test_a_new_log_is_empty(storage: Storage) -> None:
     assert log.end_offset_for_epoch(0) == (-1, -1)
 
 
-def test_a_leader_sets_offset_and_epoch(storage: Storage) -> None:
+def test_a_leader_sets_offset_and_epoch(storage: StoragePort) -> None:
     log = opened(storage)
     log.append(batch(b"a", b"b"), leader_epoch=3, now_ms=NOW)
     done = log.append(batch(b"c") + batch(b"d", b"e"), leader_epoch=5, now_ms=NOW)
@@ -78,7 +78,7 @@ def test_a_leader_sets_offset_and_epoch(storage: Storage) -> None:
     assert log.leader_epochs == ((3, 0), (5, 2))
 
 
-def test_log_append_time_replaces_the_producers(storage: Storage) -> None:
+def test_log_append_time_replaces_the_producers(storage: StoragePort) -> None:
     log = opened(storage, LogConfig(message_timestamp_type="LogAppendTime"))
     done = log.append(batch(b"a", timestamp=5), leader_epoch=0, now_ms=NOW)
     assert done.log_append_time == NOW
@@ -149,7 +149,7 @@ def test_a_compacted_log_requires_keys() -> None:
     assert log.end_offset == 1
 
 
-def test_a_follower_keeps_what_the_leader_set(storage: Storage) -> None:
+def test_a_follower_keeps_what_the_leader_set(storage: StoragePort) -> None:
     leader = opened(MemoryStorage())
     leader.append(batch(b"a", b"b"), leader_epoch=2, now_ms=NOW)
     leader.append(batch(b"c"), leader_epoch=4, now_ms=NOW)
@@ -177,21 +177,21 @@ def test_segments_are_named_by_their_base_offset(tmp_path: Path) -> None:
     assert all(segment.size_bytes <= 300 for segment in log.segments)
 
 
-def test_a_segment_is_rolled_by_the_time_in_its_records(storage: Storage) -> None:
+def test_a_segment_is_rolled_by_the_time_in_its_records(storage: StoragePort) -> None:
     log = opened(storage, LogConfig(segment_ms=1000))
     for timestamp in (NOW, NOW + 1000, NOW + 1001):
         log.append(batch(b"a", timestamp=timestamp), leader_epoch=0, now_ms=NOW)
     assert [s.base_offset for s in log.segments] == [0, 2]
 
 
-def test_without_timestamps_it_is_rolled_by_its_age(storage: Storage) -> None:
+def test_without_timestamps_it_is_rolled_by_its_age(storage: StoragePort) -> None:
     log = opened(storage, LogConfig(segment_ms=1000))
     for now in (NOW, NOW + 1000, NOW + 1001):
         log.append(batch(b"a", timestamp=-1), leader_epoch=0, now_ms=now)
     assert [s.base_offset for s in log.segments] == [0, 2]
 
 
-def test_an_empty_segment_is_never_rolled(storage: Storage) -> None:
+def test_an_empty_segment_is_never_rolled(storage: StoragePort) -> None:
     log = opened(storage)
     log.roll(NOW)
     assert len(log.segments) == 1
@@ -242,7 +242,7 @@ def test_the_log_is_flushed_after_flush_ms() -> None:
 # Reading
 
 
-def test_a_read_begins_with_the_batch_that_has_the_offset(storage: Storage) -> None:
+def test_a_read_begins_with_the_batch_that_has_the_offset(storage: StoragePort) -> None:
     log = opened(storage)
     log.append(batch(b"a", b"b", b"c"), leader_epoch=0, now_ms=NOW)
     log.append(batch(b"d"), leader_epoch=0, now_ms=NOW)
@@ -251,7 +251,7 @@ def test_a_read_begins_with_the_batch_that_has_the_offset(storage: Storage) -> N
     assert log.read(4, 10_000) == b""
 
 
-def test_a_read_is_bounded_in_bytes(storage: Storage) -> None:
+def test_a_read_is_bounded_in_bytes(storage: StoragePort) -> None:
     log = filled(storage, 9, LogConfig(index_interval_bytes=100))
     one = log.size_bytes // 9
     assert len(log.read(2, 3 * one + 5)) == 3 * one
@@ -262,7 +262,7 @@ def test_a_read_is_bounded_in_bytes(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("up_to", range(10))
-def test_a_read_stops_before_up_to(storage: Storage, up_to: int) -> None:
+def test_a_read_stops_before_up_to(storage: StoragePort, up_to: int) -> None:
     log = opened(storage, LogConfig(index_interval_bytes=100))
     for n in range(5):
         log.append(batch(b"%d" % n, b"x"), leader_epoch=0, now_ms=NOW)
@@ -281,7 +281,9 @@ def test_offsets_outside_are_refused(offset: int) -> None:
 # Searching
 
 
-def test_a_timestamp_finds_the_first_record_that_is_not_older(storage: Storage) -> None:
+def test_a_timestamp_finds_the_first_record_that_is_not_older(
+    storage: StoragePort,
+) -> None:
     log = opened(storage, SMALL)
     for n in (0, 10, 5, 20, 15, 20):
         rows = [(NOW + n + i, None, b"v", ()) for i in (0, 1)]
@@ -299,7 +301,7 @@ def test_a_timestamp_finds_the_first_record_that_is_not_older(storage: Storage) 
     assert log.max_timestamp() == (7, NOW + 21, 20)  # though it is deleted
 
 
-def test_leader_epochs_end_where_the_next_begins(storage: Storage) -> None:
+def test_leader_epochs_end_where_the_next_begins(storage: StoragePort) -> None:
     log = opened(storage)
     for epoch in (1, 1, 3, 6):
         log.append(batch(b"a", b"b"), leader_epoch=epoch, now_ms=NOW)
@@ -320,7 +322,7 @@ def test_leader_epochs_end_where_the_next_begins(storage: Storage) -> None:
 # Deletion
 
 
-def test_deleted_records_stay_deleted(storage: Storage) -> None:
+def test_deleted_records_stay_deleted(storage: StoragePort) -> None:
     log = filled(storage, 20)
     before = len(log.segments)
     assert log.delete_records(11) == 11
@@ -335,7 +337,7 @@ def test_deleted_records_stay_deleted(storage: Storage) -> None:
     assert (again.start_offset, again.leader_epochs) == (11, ((0, 11),))
 
 
-def test_all_records_can_be_deleted(storage: Storage) -> None:
+def test_all_records_can_be_deleted(storage: StoragePort) -> None:
     log = filled(storage, 20)
     assert log.delete_records(20) == 20
     assert (log.start_offset, log.end_offset) == (20, 20)
@@ -343,7 +345,7 @@ def test_all_records_can_be_deleted(storage: Storage) -> None:
     assert values(log) == [(20, b"next")]
 
 
-def test_truncation_removes_the_end(storage: Storage) -> None:
+def test_truncation_removes_the_end(storage: StoragePort) -> None:
     log = filled(storage, 20)
     log.append(batch(b"x"), leader_epoch=1, now_ms=NOW)
     log.truncate_to(50)
@@ -359,7 +361,9 @@ def test_truncation_removes_the_end(storage: Storage) -> None:
     assert values(again) == values(log)
 
 
-def test_a_batch_that_has_the_start_is_truncated_as_a_whole(storage: Storage) -> None:
+def test_a_batch_that_has_the_start_is_truncated_as_a_whole(
+    storage: StoragePort,
+) -> None:
     log = opened(storage)
     log.append(batch(b"a", b"b", b"c"), leader_epoch=0, now_ms=NOW)
     log.delete_records(1)
@@ -386,7 +390,7 @@ def test_an_offset_too_far_for_the_indexes_rolls() -> None:
     assert [r.offset for r in records(follower.read(1, 1000))] == [2**31]
 
 
-def test_a_batch_larger_than_a_chunk_is_read_whole(storage: Storage) -> None:
+def test_a_batch_larger_than_a_chunk_is_read_whole(storage: StoragePort) -> None:
     log = opened(storage, LogConfig(max_message_bytes=10**7))
     for size in (10, 600_000, 10, 300_000):
         log.append(batch(bytes(size)), leader_epoch=0, now_ms=NOW)
@@ -397,7 +401,7 @@ def test_a_batch_larger_than_a_chunk_is_read_whole(storage: Storage) -> None:
     assert [len(r.value or b"") for r in contents(again)] == [10, 600_000, 10, 300_000]
 
 
-def test_truncation_below_the_start_empties(storage: Storage) -> None:
+def test_truncation_below_the_start_empties(storage: StoragePort) -> None:
     log = filled(storage, 20)
     log.delete_records(10)
     log.truncate_to(5)
@@ -406,7 +410,7 @@ def test_truncation_below_the_start_empties(storage: Storage) -> None:
     assert opened(storage, SMALL).end_offset == 5
 
 
-def test_old_segments_are_deleted(storage: Storage) -> None:
+def test_old_segments_are_deleted(storage: StoragePort) -> None:
     log = filled(storage, 20, replace(SMALL, retention_ms=1000))
     first, second = log.segments[:2]
     assert log.apply_retention(NOW + 1000) == 0
@@ -418,7 +422,7 @@ def test_old_segments_are_deleted(storage: Storage) -> None:
     assert [s.base_offset for s in log.segments] == [20]
 
 
-def test_large_logs_lose_their_oldest_segments(storage: Storage) -> None:
+def test_large_logs_lose_their_oldest_segments(storage: StoragePort) -> None:
     log = filled(storage, 20, replace(SMALL, retention_bytes=650, retention_ms=-1))
     count = log.apply_retention(NOW + 10**12)
     assert count > 0
@@ -433,7 +437,7 @@ def test_a_compacted_log_is_deleted_only_below_its_start() -> None:
     assert log.apply_retention(NOW + 10_000) == 0
 
 
-def test_retention_does_not_disturb_readers(storage: Storage) -> None:
+def test_retention_does_not_disturb_readers(storage: StoragePort) -> None:
     log = filled(storage, 40, replace(SMALL, retention_ms=1000))
     seen: list[int] = []
     offset = 0
@@ -466,7 +470,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     storage.close()
 
 
-def test_files_are_read_appended_to_and_truncated(storage: Storage) -> None:
+def test_files_are_read_appended_to_and_truncated(storage: StoragePort) -> None:
     file = storage.open("name")
     file.append(b"1234")
     file.truncate(2)
@@ -485,7 +489,7 @@ def test_files_are_read_appended_to_and_truncated(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_a_log_opens_as_it_was_closed(storage: Storage, codec: Compression) -> None:
+def test_a_log_opens_as_it_was_closed(storage: StoragePort, codec: Compression) -> None:
     log = opened(storage, SMALL)
     for n in range(20):
         one = batch(b"%d" % n, b"x" * 20, timestamp=NOW + n, compression=codec)

@@ -8,7 +8,7 @@ import pytest
 from kafkaio._client import Client
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.testing.kafka import ClusterOptions, Kafka
-from kafkaio.testing.kafka._embedded import EmbeddedCluster
+from kafkaio.testing.kafka._embedded import EmbeddedEngine
 from kafkaio.testing.kafka._source import BOOTSTRAP_VARIABLE, KAFKA_VARIABLE
 
 pytest_plugins = ("pytester",)
@@ -220,7 +220,7 @@ def test_topics_on_an_external_cluster_are_deleted(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ClusterOptions()
-    with Kafka.on(EmbeddedCluster(options), options) as theirs:
+    with Kafka.on(EmbeddedEngine(options), options) as theirs:
         theirs.create_topic_blocking("theirs")
         monkeypatch.delenv(KAFKA_VARIABLE, raising=False)
         monkeypatch.setenv(BOOTSTRAP_VARIABLE, theirs.bootstrap_servers)
@@ -233,7 +233,7 @@ def test_topics_that_cannot_be_deleted_are_reported(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ClusterOptions()
-    with Kafka.on(EmbeddedCluster(options), options) as theirs:
+    with Kafka.on(EmbeddedEngine(options), options) as theirs:
         monkeypatch.delenv(KAFKA_VARIABLE, raising=False)
         monkeypatch.setenv(BOOTSTRAP_VARIABLE, theirs.bootstrap_servers)
         monkeypatch.setattr(
@@ -269,4 +269,5 @@ def test_only_public_fixtures_are_shown(
     assert ours == {
         *("kafka_broker", "kafka_topic", "kafka_topics", "kafka_producer"),
         *("kafka_consumer", "kafka_version", "real_kafka", "real_kafka_cluster"),
+        "real_kafka_source",
     }

@@ -11,7 +11,7 @@ from kafkaio.testing._security.acls import (
     CLUSTER_NAME,
     Acl,
     AclFilter,
-    Acls,
+    AclStore,
     InvalidAcl,
     Operation,
     PatternType,
@@ -46,14 +46,14 @@ def acl(
     )
 
 
-def acls(*rules: Acl, allow_if_none: bool = False) -> Acls:
-    made = Acls(["User:root"], allow_if_none=allow_if_none)
+def acls(*rules: Acl, allow_if_none: bool = False) -> AclStore:
+    made = AclStore(["User:root"], allow_if_none=allow_if_none)
     for rule in rules:
         made.add(rule)
     return made
 
 
-def allows(rules: Acls, operation: Operation, name: str = "orders") -> bool:
+def allows(rules: AclStore, operation: Operation, name: str = "orders") -> bool:
     return rules.allows(ALICE, operation, TOPIC, name)
 
 

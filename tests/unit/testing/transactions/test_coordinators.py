@@ -30,7 +30,10 @@ from kafkaio.testing._transactions.records import (
     transaction_key,
     transaction_value,
 )
-from kafkaio.testing._transactions.transaction import Transaction, TransactionState
+from kafkaio.testing._transactions.transaction import (
+    TransactionMetadata,
+    TransactionStatus,
+)
 from tests.unit.testing.broker.calls import connect, started
 from tests.unit.testing.transactions.calls import (
     MARKERS,
@@ -43,9 +46,9 @@ from tests.unit.testing.transactions.calls import (
 )
 
 
-def state_records(broker: Broker, name: str = "tx") -> list[Transaction | None]:
+def state_records(broker: Broker, name: str = "tx") -> list[TransactionMetadata | None]:
     """Everything that was written about a transactional id."""
-    found: list[Transaction | None] = []
+    found: list[TransactionMetadata | None] = []
     for partition in broker.topics["__transaction_state"].partitions:
         log, offset = partition.log, 0
         while data := log.read(offset, 1 << 20):
@@ -84,8 +87,8 @@ async def test_the_records_of_a_commit_and_an_abort() -> None:
 
 
 def test_a_record_byte_for_byte() -> None:
-    one = Transaction(
-        "ab", 7, 3, 1000, TransactionState.ONGOING, {("t", 1)}, 5, 4, client_version=2
+    one = TransactionMetadata(
+        "ab", 7, 3, 1000, TransactionStatus.ONGOING, {("t", 1)}, 5, 4, client_version=2
     )
     one.previous_producer_id = 6
     assert transaction_key("ab").hex() == "000000026162"

@@ -27,7 +27,7 @@ from kafkaio.errors import DeliveryTimeout
 _FOREVER = float("inf")
 
 
-class Landing:
+class Completion:
     """Settles batches, or puts them back.
 
     Args:
@@ -36,7 +36,7 @@ class Landing:
         budget: gets the charges back.
         availability: learns which partitions could be written, and which not.
         new_builder: makes the builder of a batch of the given target size.
-        new_receipt: makes the receipt of a topic, partition and number of records.
+        new_receipt: makes the receipt of a topic, partition and ``count`` of records.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Landing:
         budget: Budget,
         availability: Availability,
         new_builder: Callable[[int], BatchBuilder],
-        new_receipt: Callable[[str, int, int], Receipt],
+        new_receipt: Callable[..., Receipt],
     ) -> None:
         self._availability = availability
         self._limits = limits
@@ -60,7 +60,7 @@ class Landing:
         self, batch: ProduceBatch, base_offset: int, log_append_time: int
     ) -> None:
         """Note that the broker has the batch."""
-        queue = self._landed(batch)
+        queue = self._take_off_wire(batch)
         batch.breaks = 0
         if queue.sequence is not None:
             queue.sequence.acked(batch)
@@ -72,7 +72,7 @@ class Landing:
 
     def failed(self, batch: ProduceBatch, error: Exception) -> None:
         """Note that the batch, which was on the wire, is not sent again."""
-        queue = self._landed(batch)
+        queue = self._take_off_wire(batch)
         if queue.sequence is not None:
             queue.sequence.failed(batch)
         if not batch.is_expired:
@@ -130,7 +130,7 @@ class Landing:
         if batch.is_expired:
             self.failed(batch, cause)
             return None
-        queue = self._landed(batch)
+        queue = self._take_off_wire(batch)
         batch.cause = cause
         # With a leader that is newer than the attempt, there is no reason to wait.
         is_moved = queue.leader >= 0 and batch.sent_to != (
@@ -209,13 +209,13 @@ class Landing:
         if batch.is_expired:
             self.failed(batch, cause)
             return
-        queue = self._landed(batch)
+        queue = self._take_off_wire(batch)
         parts = self._parts_of(batch, builders, cause)
         moved: list[tuple[Receipt, int]] = []
         next_index = [0] * len(parts)
         for index, place in enumerate(places):
             if place < 0:
-                receipt = self._new_receipt(*batch.partition, 1)
+                receipt = self._new_receipt(*batch.partition, count=1)
                 receipt.fail(bad[index])
                 moved.append((receipt, 0))
             else:
@@ -232,7 +232,7 @@ class Landing:
     ) -> list[ProduceBatch]:
         parts: list[ProduceBatch] = []
         for number, builder in enumerate(builders):
-            receipt = self._new_receipt(*batch.partition, builder.count)
+            receipt = self._new_receipt(*batch.partition, count=builder.count)
             part = ProduceBatch(
                 batch.partition,
                 (*batch.rank, number),
@@ -253,7 +253,7 @@ class Landing:
             parts.append(part)
         return parts
 
-    def _landed(self, batch: ProduceBatch) -> PartitionQueue:
+    def _take_off_wire(self, batch: ProduceBatch) -> PartitionQueue:
         queue = self._backlog.active[batch.partition]
         queue.on_wire.remove(batch)
         batch.is_on_wire = False

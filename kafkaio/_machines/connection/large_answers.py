@@ -34,7 +34,7 @@ _CEILING: Final = 6
 _WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 
-class Backlog:
+class LargeAnswers:
     """Answers with their tickets, oldest first.
 
     Args:

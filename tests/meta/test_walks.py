@@ -1,0 +1,67 @@
+"""What docs/design.md says of each walk is what `benchmarks/walks.py` counts."""
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import kafkaio
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "design.md").read_text()
+
+CLAIM = re.compile(
+    r"`python benchmarks/walks\.py --act (?P<act>[\w]+|\"[\w ]+\")`"
+    r" counts (?P<functions>\d+) functions in (?P<files>\d+) files"
+)
+COUNTED = re.compile(
+    r"^(?P<act>\w+( \w+)*) +(?P<functions>\d+) functions in +(?P<files>\d+) files"
+)
+STEP = re.compile(r"^  . +\S+  (?P<path>[\w/.]+):\d+$", re.MULTILINE)
+CLAIMS = {claim["act"].strip('"'): claim for claim in CLAIM.finditer(TEXT)}
+
+
+@cache
+def walks() -> dict[str, str]:
+    """What the program prints of each act."""
+    program = ROOT / "benchmarks" / "walks.py"
+    printed = subprocess.run(
+        [sys.executable, program, "--list"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    ).stdout
+    found: dict[str, str] = {}
+    act = ""
+    for line in printed.splitlines(keepends=True):
+        if counted := COUNTED.match(line):
+            act = counted["act"]
+        found[act] = found.get(act, "") + line
+    return found
+
+
+def test_the_walks_of_a_record_are_counted() -> None:
+    assert {"send", "send to socket"} <= set(CLAIMS) <= set(walks())
+
+
+@pytest.mark.parametrize("act", CLAIMS)
+def test_no_more_runs_than_the_page_says(act: str) -> None:
+    counted = COUNTED.match(walks()[act])
+    assert counted
+    # Fewer on newer Pythons, where a comprehension is not a function.
+    assert int(counted["functions"]) <= int(CLAIMS[act]["functions"])
+
+
+@pytest.mark.parametrize("act", CLAIMS)
+def test_every_file_that_runs_is_named(act: str) -> None:
+    section = TEXT[: CLAIMS[act].end()].rpartition("\n### ")[2]
+    section += re.split(r"^###? ", TEXT[CLAIMS[act].end() :], flags=re.MULTILINE)[0]
+    ran = set(STEP.findall(walks()[act]))
+    if not kafkaio.accelerated:  # the codec in Python has files of its own
+        ran = {path for path in ran if not path.startswith("_records/")}
+    assert len(ran) > 5
+    assert {path for path in ran if f"`{path}`" not in section} == set()
