@@ -121,8 +121,8 @@ class Router:
         self, destination: Callable[[ItemT], Destination], items: Sequence[ItemT]
     ) -> list[int | None]:
         """Return the result of `known` for the destination of each item."""
-        # Partitions and groups may be thousands. They are looked up all at once, without
-        # a destination object for each.
+        # Partitions and groups may be thousands: they are looked up at once, without a
+        # destination object for each.
         named: Sequence[Any] = items
         if destination is Leader and not self._uses_controllers:
             self._metadata.use({tp.topic for tp in named})

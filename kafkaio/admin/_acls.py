@@ -344,6 +344,7 @@ def _checked(binding: object) -> AclBinding:
         binding.host,
         known_of("pattern_type", AclPatternType, binding.pattern_type),
     )
+    # The enumerations have two members that only filters can have.
     for name in ("resource_type", "operation", "permission", "pattern_type"):
         if getattr(checked, name) in {"ANY", "MATCH"}:
             raise ArgumentValueError(

@@ -234,6 +234,7 @@ class ClusterOperations(Subject):
                         max_version_level=each.max_level,
                         allow_downgrade=is_old
                         and each.upgrade_type is not FeatureUpgradeType.UPGRADE,
+                        # Version 0 has the one field, later ones have the other.
                         upgrade_type=1 if is_old else _UPGRADE_TYPES[each.upgrade_type],
                     )
                     for name, each in wanted.items()
@@ -272,6 +273,8 @@ class ClusterOperations(Subject):
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
+        # The answer does not say in which version it came. The request may be repeated,
+        # at another broker: the last one is the one that was answered.
         versions: list[int] = []
 
         def build(terms: Terms) -> messages.DescribeQuorumRequest:
@@ -468,7 +471,7 @@ class ClusterOperations(Subject):
         # Brokers before 2.8 have no DescribeCluster.
         def build(terms: Terms) -> messages.MetadataRequest:
             return messages.MetadataRequest(
-                topics=[],  # none; None stands for all
+                topics=[],  # none of them; None would ask for all topics
                 allow_auto_topic_creation=False,
                 include_cluster_authorized_operations=with_operations
                 and terms.version >= _WITH_OPERATIONS,

@@ -136,6 +136,7 @@ class Groups(Subject):
                 react=as_stranger,
             )
         )
+        # A group is listed by its coordinator alone, and any broker may be one.
         nodes = await all_brokers(self._cluster, deadline)
         results = await ask(self._cluster, operation, nodes, deadline, "2.6")
         if results.failed:
@@ -297,6 +298,7 @@ class Groups(Subject):
             )
             for instance_id in ids or ()
         }
+        # LeaveGroup cannot name all members: one that joins after this step stays.
         if ids is None:
             described = await self._described_groups(
                 [group], deadline, with_operations=False
@@ -514,6 +516,7 @@ class Groups(Subject):
         committed = await self._committed(
             dict.fromkeys(wanted), early, require_stable=False
         )
+        # Groups often read the same topics: each end is looked up once.
         partitions = {tp for offsets in committed.found.values() for tp in offsets}
         lookup = OffsetLookup(self._cluster, level)
         ends = await lookup.each(

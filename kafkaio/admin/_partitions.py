@@ -153,6 +153,7 @@ class Partitions(Subject):
         kind = member_of("election", ElectionType, election)
         wanted = None if partitions is None else partitions_of(partitions)
         if wanted is None:
+            # The answer says which partitions there are; the request names none.
             results = await self._elected_everywhere(kind, deadline)
             wanted = [*results.found, *results.failed]
             return outcome("elect leaders", wanted, results)
@@ -209,6 +210,7 @@ class Partitions(Subject):
         def build(
             items: Sequence[TopicPartition], terms: Terms
         ) -> messages.AlterPartitionReassignmentsRequest:
+            # Version 0 has no such field, and would change the number of replicas.
             if not allow_replication_factor_change and terms.version < 1:
                 raise UnsupportedVersion(
                     "the broker does not know allow_replication_factor_change=False"
@@ -650,6 +652,7 @@ def _more(name: str, wanted: NewPartitions) -> messages.CreatePartitionsTopic:
 def _election(
     election: ElectionType, partitions: Iterable[TopicPartition] | None, terms: Terms
 ) -> messages.ElectLeadersRequest:
+    # Version 0 has no type of election: it would elect the preferred leaders.
     if election is not ElectionType.PREFERRED and terms.version < _UNCLEAN:
         raise UnsupportedVersion("the broker does not know unclean elections")
     return messages.ElectLeadersRequest(
@@ -669,6 +672,7 @@ def _election(
 def _read_election(
     response: messages.ElectLeadersResponse, items: Sequence[TopicPartition]
 ) -> Iterator[Answer[TopicPartition, bool]]:
+    # If the controller refuses the request as a whole, the answer has no partitions.
     if response.error_code:
         for tp in items:
             yield Answer(tp, value=False, code=response.error_code)

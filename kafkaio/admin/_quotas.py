@@ -186,9 +186,11 @@ def _component(kind: str, name: str | QuotaName) -> messages.ComponentData:
 
 
 def _entity(parts: Iterator[tuple[str, str | None]]) -> QuotaEntity:
+    # On the wire, an entity without a name is the default of its type.
     names: dict[str, str | Literal[QuotaName.DEFAULT]] = {
         kind: QuotaName.DEFAULT if name is None else name for kind, name in parts
     }
+    # To leave out a type of a newer broker would merge the quotas of several entities.
     if unknown := names.keys() - set(_TYPES.values()):
         raise ProtocolError(f"a quota is for an unknown {', '.join(sorted(unknown))}")
     return QuotaEntity(

@@ -361,6 +361,7 @@ def _offsets(
     wanted: Collection[TopicPartition] | None,
 ) -> Answer[str, _Offsets]:
     code, message = it.error_code, it.error_message
+    # A partition without an offset may be left out of the answer: it was asked for.
     found: _Offsets = dict.fromkeys(wanted or ())
     # The error of a partition becomes that of its group: the caller asked for groups,
     # and a dict with some of the offsets would look complete.

@@ -95,6 +95,8 @@ class Tokens(Subject):
         def build(terms: Terms) -> messages.CreateDelegationTokenRequest:
             if for_other is not None and terms.version < _FOR_OTHERS:
                 raise UnsupportedVersion("it makes no token for another owner")
+            # The token is for the client's own user. Older versions have no field for
+            # that; it must keep its default.
             nobody = (None, None) if terms.version >= _FOR_OTHERS else ("", "")
             kind, name = for_other or nobody
             return messages.CreateDelegationTokenRequest(

@@ -152,7 +152,7 @@ class Topics(Subject):
                 is_exact=True,
             )
         )
-        # Older brokers cannot create those alone that leave something to them.
+        # Older brokers fail only the topics that leave a number to their default.
         results = await ask(self._cluster, operation, by_name, deadline, "2.4")
         if validate_only:
             # The controller draws ids even if it only validates: no topic has them.
@@ -203,7 +203,7 @@ class Topics(Subject):
             react=final_at(ApiKey.DELETE_TOPICS, *_MISSING),
             is_exact=True,
         )
-        # Older brokers cannot delete those alone that are given by id.
+        # Older brokers fail only the topics that are given by id.
         results = await ask(self._cluster, operation, wanted, deadline, "2.8")
         return outcome("delete topics", wanted, results)
 
@@ -609,6 +609,7 @@ def _creatable(topic: NewTopic, version: int) -> messages.CreatableTopic:
                 raise UnsupportedVersion(
                     f"{name}: this broker has no default, and needs a number"
                 )
+    # -1 stands for the brokers' default, and for "see the assignments".
     partitions, factor = topic.partitions, topic.replication_factor
     return messages.CreatableTopic(
         name=topic.name,
@@ -628,6 +629,8 @@ def _creatable(topic: NewTopic, version: int) -> messages.CreatableTopic:
 
 
 def _created(topic: messages.CreatableTopicResult) -> CreatedTopic:
+    # A client that may create a topic but not describe its configs gets an error code
+    # in their place (KIP-525). The topic was created all the same.
     hides = topic.topic_config_error_code != ErrorCode.NONE
     return CreatedTopic(
         name=topic.name,
@@ -669,6 +672,7 @@ def _unled(
     missing: dict[str, str] = {}
     for name in names:
         topic = seen.get(name)
+        # Some errors of a topic come with its partitions, which then say more.
         if topic is None or (topic.error_code and not topic.partitions):
             missing[name] = "it does not know the topic yet"
             continue
@@ -701,9 +705,9 @@ def _deletion(items: Sequence[TopicId], terms: Terms) -> messages.DeleteTopicsRe
 def _read_deletion(
     response: messages.DeleteTopicsResponse, items: Sequence[TopicId]
 ) -> Iterator[Answer[TopicId, None]]:
+    # In versions with ids, an item is either a name or an id; the answer has both.
     wanted = frozenset(items)
     for it in response.responses:
-        # The answer has name and id of what was asked for by either.
         item: TopicId = it.topic_id if it.topic_id in wanted else it.name or it.topic_id
         yield Answer(item, None, it.error_code, it.error_message)
 
@@ -789,6 +793,7 @@ def _description(
                 tuple(it.isr_nodes),
                 tuple(it.offline_replicas),
             )
+            # Brokers send them in any order.
             for it in sorted(topic.partitions, key=lambda each: each.partition_index)
         ),
         authorized_operations=operations_of(topic.topic_authorized_operations)

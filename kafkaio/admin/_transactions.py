@@ -261,6 +261,7 @@ class Transactions(Subject):
                 f"{max_transaction_timeout_ms}"
             )
         names = None if topics is None else topics_of(topics)
+        # Compared with timestamps of records, so by the clock of the wall.
         oldest = wall_ms() - max_transaction_timeout_ms - _MARGIN_MS
         partitions = await self._partitions_of(broker, names, deadline)
         # A leader that does not answer must leave time to ask the coordinators about
@@ -277,6 +278,7 @@ class Transactions(Subject):
         found: list[HangingTransaction] = []
         if candidates:
             found = await self._hanging_of(candidates, deadline)
+        # Only now: what hangs elsewhere is in the results of the error.
         if results.failed:
             by_partition = Results[TopicPartition, list[HangingTransaction]]()
             by_partition.failed = dict(results.failed)
@@ -329,6 +331,8 @@ class Transactions(Subject):
         tp = partition_of(partition)
         described = (await self._producers([tp], deadline)).or_raise()
         name = f"{tp.topic}-{tp.partition}"
+        # The first offset names the transaction: a producer id may have begun another
+        # one since the caller found it.
         found = [
             producer
             for producer in described[tp]
@@ -406,7 +410,7 @@ class Transactions(Subject):
             ),
             read=read,
             name=repr,
-            batch=lambda _: 1,
+            batch=lambda _: 1,  # InitProducerId has one transactional id
         )
         results = await ask(self._cluster, operation, wanted, deadline, "0.11")
         return outcome("fence the producers", wanted, results)
@@ -649,6 +653,8 @@ def _checked(
 def _read_listing(
     response: messages.ListTransactionsResponse, items: Sequence[int]
 ) -> Iterator[Answer[int, list[TransactionListing]]]:
+    # A broker passes over states that it does not know, and answers with the others. A
+    # misspelled state must not look like a cluster without such transactions.
     if response.unknown_state_filters:
         unknown = ", ".join(response.unknown_state_filters)
         raise ArgumentValueError(f"states: the brokers do not know {unknown}")
