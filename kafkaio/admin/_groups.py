@@ -293,10 +293,8 @@ class Groups(Subject):
         check_group(group)
         ids = None if instance_ids is None else names_of("instance_ids", instance_ids)
         members = {
-            instance_id: messages.MemberIdentity(
-                group_instance_id=instance_id, reason=reason
-            )
-            for instance_id in ids or ()
+            it: messages.MemberIdentity(group_instance_id=it, reason=reason)
+            for it in ids or ()
         }
         # LeaveGroup cannot name all members: one that joins after this step stays.
         if ids is None:
