@@ -150,7 +150,9 @@ class Cluster:
             on_opened=self._connection_opened,
         )
         #: Returns the open connection of a class to a broker, or None.
-        self.ready_connection = self._pool.ready
+        self.ready_connection: Callable[[int, ConnectionClass], Connection | None] = (
+            self._pool.ready
+        )
         # Invariant: exactly the classes on loan, with weak references to borrowers, so
         # that a reader that was dropped without `close` does not keep its class.
         self._borrowed: dict[ConnectionClass, ref[object]] = {}
