@@ -1043,6 +1043,7 @@ def read_table(  # noqa: PLR0913 - what is read, by name
     home = _home_of(servers, options, is_blocking=True)
     choice = _Choice(topic, start, end, columns, isolation_level)
     reader = TopicReader(home, choice, fetch_bytes, None)
+    # Closed also after Ctrl+C or an error: the thread and the connections end here.
     with closing(BlockingIterator(reader, choice.name)) as batches:
         return pa.Table.from_batches([*batches], choice.schema)
 
