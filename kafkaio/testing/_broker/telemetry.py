@@ -266,8 +266,7 @@ class PushedTelemetry:
             facts = client.facts(instance_id)
             fresh = _subscribed(saved, facts, version)
             if found is not None:
-                # A client that has said its last keeps to it, also if subscriptions
-                # change.
+                # The push at its end stays the last one when subscriptions change.
                 fresh.is_terminating = found.is_terminating
             self._instances[instance_id] = found = fresh
         return found
