@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from kafkaio._cli.records.ranges import BoundedReader
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Consumer
-    from kafkaio._producer import Producer, ProducerStatistics, Transaction
+    from kafkaio._producer import Producer, ProducerStatistics
+    from kafkaio._producer.transaction import Transaction
     from kafkaio.types import Record, TopicPartition
 
 #: Seconds between two commits. They bound what is copied twice after a crash.
