@@ -699,7 +699,7 @@ def test_what_waits_to_be_sent_again_too_long_fails(is_idempotent: bool) -> None
 
 @pytest.mark.parametrize("is_idempotent", [False, True])
 @pytest.mark.parametrize("end", ["acknowledged", "failed", "lost", "split"])
-def test_what_expires_on_the_wire_counts_until_it_lands(
+def test_what_expires_on_the_wire_counts_until_its_attempt_ends(
     is_idempotent: bool, end: str
 ) -> None:
     h = Harness(is_idempotent=is_idempotent)
