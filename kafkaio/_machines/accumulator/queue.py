@@ -19,7 +19,7 @@ from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
-from kafkaio._machines.partitioner import StickyPartition, PartitionTurns
+from kafkaio._machines.partitioner import PartitionTurns, StickyPartition
 from kafkaio._machines.sequence import UNNUMBERED, IdAndEpoch, PartitionSequence
 from kafkaio._records._impl import Receipt as Receipt
 from kafkaio._records.batch import BatchBuilder, PlainRecord as PlainRecord

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from kafkaio._machines.partitioner import (
-    StickyPartition,
     PartitionTurns,
+    StickyPartition,
     draw,
     key_partition,
     murmur2,
