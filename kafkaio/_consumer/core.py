@@ -1301,7 +1301,7 @@ class Core:
     def assignment_changed(self) -> None:
         """Have an open transaction check which partitions were requested or lost."""
         if self._transaction is not None:
-            self._transaction.look()
+            self._transaction.update()
         self._positioned.notify_all()
 
     def transaction_left(self) -> None:

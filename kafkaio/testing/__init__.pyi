@@ -67,5 +67,7 @@ from kafkaio.testing._security.security import (
 from kafkaio.testing._security.session import (
     Authentications as Authentications,
 )
+from kafkaio.testing._broker.clock import Clock as Clock
+from kafkaio.testing._broker.telemetry import PushedTelemetry as PushedTelemetry
 
 __all__: list[str]

@@ -420,7 +420,7 @@ def timers() -> list[str]:
         if isinstance(timer := getattr(callback, "__self__", None), Timer):
             callback = timer._callback
         text = repr(callback)
-        if not each.cancelled() and re.search("TransactionManager|Turns", text):
+        if not each.cancelled() and re.search("TransactionManager|RunTurns", text):
             found.append(text)
     return found
 
