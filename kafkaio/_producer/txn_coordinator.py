@@ -1,6 +1,6 @@
 """The requests of a producer to its transaction coordinator.
 
-`TransactionMachine` decides what is asked, one request at a time. `TxnCoordinator`
+`TransactionMachine` decides which request is sent, one at a time. `TxnCoordinator`
 sends it and gives the machine the answer. All requests take the same way (`Exchange`):
 if the connection to the coordinator is open, the request is written in the same step,
 and the answer arrives in a callback. That is the usual case and costs no task. If there
@@ -155,8 +155,8 @@ class Exchange(Generic[ResponseT]):
 
     Attributes:
         coordinator: sends it.
-        request: what the machine asked for. The exchange is over, and nothing of it
-            counts, once the machine asks for something else.
+        request: the machine's request. Once the machine has another one, the exchange
+            is over, and its answer is dropped.
         message: the same for the coordinator.
         code: returns the error code of an answer, and notes that there is an answer.
         answered: called with the final answer.
@@ -211,7 +211,7 @@ class TxnCoordinator:
     Args:
         cluster: finds the coordinator, and connects to it.
         config: the producer's options, with a ``transactional_id``.
-        machine: decides what is asked.
+        machine: decides which requests are sent.
         owner: performs the machine's decisions.
 
     Attributes:
@@ -246,7 +246,7 @@ class TxnCoordinator:
     # ---- one way for all requests ----------------------------------------------------
 
     def send(self, request: Request) -> None:
-        """Send what the machine asks for."""
+        """Send a request of the machine."""
         match request:
             case End():
                 self._end(request)
