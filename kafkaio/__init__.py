@@ -45,8 +45,9 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio._net.transport": ("Dial",),
         "kafkaio._producer": (
             *("DeliveriesFailed", "Delivery", "Producer", "ProducerStatistics"),
-            *("TableDelivery", "Transaction", "TransactionOutcome"),
+            "TableDelivery",
         ),
+        "kafkaio._producer.transaction": ("Transaction", "TransactionOutcome"),
         "kafkaio._records._impl": ("RowReceipts", "Record", "accelerated"),
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (

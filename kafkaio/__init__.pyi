@@ -75,6 +75,8 @@ from kafkaio._producer import (
     Producer as Producer,
     ProducerStatistics as ProducerStatistics,
     TableDelivery as TableDelivery,
+)
+from kafkaio._producer.transaction import (
     Transaction as Transaction,
     TransactionOutcome as TransactionOutcome,
 )

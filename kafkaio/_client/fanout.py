@@ -1,7 +1,7 @@
 """Operations on many items at many brokers: route, group, ask, and ask again.
 
-An *item* is what has a result of its own: a partition, a group, a topic, a broker. An
-`Operation` says where each item belongs, how to make one request for some of them, and
+An *item* has a result of its own: a partition, a group, a topic, a broker. An
+`Operation` says where each item belongs, how to make one request for some items, and
 how to read the answer. `Fanout.ask` routes the items to their brokers, sends one
 request to each broker, all brokers at once, sorts the results, and asks again for the
 items whose failures may pass, until each item is decided or the deadline has passed.
@@ -77,17 +77,17 @@ ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-#: Seconds that a request gets at least, however close the deadline is.
+#: The least seconds for a request, however close the deadline is.
 _LEAST = 0.001
 
 
 class Terms(NamedTuple):
-    """What one request of an operation has to keep to.
+    """The terms of one request of an operation.
 
     Attributes:
-        version: the version that it will be sent in.
+        version: the version in which it will be sent.
         timeout: seconds that are left for it.
-        node_id: the broker that it is for.
+        node_id: the broker to which it will be sent.
     """
 
     version: int
@@ -96,23 +96,21 @@ class Terms(NamedTuple):
 
     @property
     def timeout_ms(self) -> int:
-        """The time that the broker may take, in milliseconds, if a request carries it.
-
-        It is a little less than what is left: the answer that the broker's time is
-        over has to arrive, too.
-        """
+        """The milliseconds that the broker may take, for requests with such a field."""
+        # A little less than what is left: the answer REQUEST_TIMED_OUT, which says more
+        # than silence, has to arrive in time, too.
         left = int(self.timeout * 1000)
         return max(1, left - min(500, left // 10))
 
 
 class Answer(NamedTuple, Generic[ItemT, ValueT]):
-    """What an answer says of one item.
+    """The part of an answer that is about one item.
 
     Attributes:
         item: the item.
-        value: the result, if the code is no error.
+        value: the result, if the code is 0.
         code: the error code of the item.
-        message: what the broker says of the error.
+        message: the broker's message for the error.
     """
 
     item: ItemT
@@ -123,7 +121,7 @@ class Answer(NamedTuple, Generic[ItemT, ValueT]):
 
 @dataclass(slots=True)
 class Results(Generic[ItemT, ValueT]):
-    """What became of the items; each is in one of the three.
+    """The results of items; each item is in one of the three.
 
     Attributes:
         found: the results.
@@ -144,13 +142,13 @@ class Results(Generic[ItemT, ValueT]):
         return any(item in kind for kind in (self.found, self.failed, self.again))
 
     def add(self, others: Results[ItemT, ValueT]) -> None:
-        """Take over the results of other items."""
+        """Add the results of other items."""
         self.found |= others.found
         self.failed |= others.failed
         self.again |= others.again
 
     def fail(self, items: Iterable[ItemT], error: KafkaError) -> None:
-        """Sort the same error for some items by whether it is retriable."""
+        """Add the same error for several items, by whether it is retriable."""
         kind = self.again if error.retriable else self.failed
         kind.update(dict.fromkeys(items, error))
 
@@ -182,29 +180,28 @@ def _as_many(version: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[ItemT, ValueT, ResponseT]):
-    """What is asked for each of some items.
+    """A kind of request for items, and how to route, make and read it.
 
     Attributes:
-        what: names the operation; messages continue with the name of an item, as in
-            ``look up the offset of orders-3``.
+        what: the name of the operation; messages continue with the name of an item, as
+            in ``look up the offset of orders-3``.
         request: the class of its requests.
-        destination: tells where an item belongs: its leader, coordinator, the
+        destination: returns where an item belongs: its leader, coordinator, the
             controller, one broker, or any.
         build: makes the request for some items. It may raise UnsupportedVersion for
             some of them, which then fail, each with what is raised for it alone; the
             others go into another request.
-        read: reads what an answer says of the items asked for, in any order. It may
-            raise a KafkaError that holds for all of them. An item that it leaves out
-            is asked for again.
+        read: reads the results of the items from an answer, in any order. It may raise
+            a KafkaError, which all items then have. An item that it leaves out is asked
+            for again.
         name: names an item in messages; a partition is ``orders-3`` by default.
         connection_class: the connections to use.
         max_version: the highest version of the request to use.
-        batch: tells how many items a request of a version can carry.
-        react: tells what to do about an error code, where the table of reactions says
-            something else.
-        is_exact: whether an answer must have every item asked for and no other: then
-            one that is left out fails with a ProtocolError, and one too many fails
-            the request.
+        batch: returns how many items a request of a version can carry.
+        react: returns the reaction to an error code, in place of the table.
+        is_exact: whether an answer must have every item asked for and no other. Then an
+            item that is left out fails with a ProtocolError, and one that was not asked
+            for fails the request.
     """
 
     what: str
@@ -220,7 +217,7 @@ class Operation(Generic[ItemT, ValueT, ResponseT]):
     is_exact: bool = False
 
     def reaction(self, code: int) -> Reaction:
-        """What to do about an error code."""
+        """Return the reaction to an error code."""
         if self.react is not None:
             return self.react(code)
         return reaction(self.request.API_KEY, code)
@@ -236,10 +233,10 @@ class _Undecided(NamedTuple):
     """An item without a result.
 
     Attributes:
-        failures: how often it failed.
+        failures: the number of failures.
         due: when to ask for it; ``inf`` unless it waits for a time.
-        last: why it failed last.
-        reason: what it waits for, where that is no failure; None if it waits for none.
+        last: the last failure.
+        reason: what it waits for, if that is not a failure; else None.
     """
 
     failures: int
@@ -249,19 +246,20 @@ class _Undecided(NamedTuple):
 
 
 def _may_have_worked(failure: KafkaError | None) -> bool:
+    # REQUEST_TIMED_OUT means that the broker began, and was not done in time.
     if isinstance(failure, BrokerError):
         return failure.code == ErrorCode.REQUEST_TIMED_OUT
     return isinstance(failure, ConnectionLost | RequestTimeout)
 
 
-#: An item that was never asked for, and one that was taken for the first time: most
-#: items are these two in turn.
+#: An item before its first request, and during it. Most items are these two in turn, so
+#: that thousands of items share two tuples.
 _NEW = _Undecided(0, 0.0, None)
 _TAKEN = _Undecided(0, inf, None)
 
 
 class ItemProgress(Generic[ItemT, ValueT]):
-    """Knows of each item whether it has a result, and when to ask for it again.
+    """The state of each item: decided, waiting for a time or an event, or taken.
 
     It does no I/O and has no clock. An item that is taken (`take_due`) stays taken
     until it is decided, postponed or released.
@@ -272,7 +270,7 @@ class ItemProgress(Generic[ItemT, ValueT]):
         deadline: the time at which the attempts end.
 
     Attributes:
-        results: what was decided so far.
+        results: the results of the items that are decided.
         deadline: the time at which the attempts end.
     """
 
@@ -282,7 +280,7 @@ class ItemProgress(Generic[ItemT, ValueT]):
         self.results: Results[ItemT, ValueT] = Results[ItemT, ValueT]()
         self._backoff = backoff
         self.deadline = deadline
-        # Invariant: an item is here or in the results, and in the order asked for.
+        # Invariant: an item is either here or in the results.
         self._undecided = dict.fromkeys(items, _NEW)
         self._items = tuple(self._undecided)
 
@@ -305,11 +303,10 @@ class ItemProgress(Generic[ItemT, ValueT]):
         return min((it.due for it in self._undecided.values()), default=inf)
 
     def decide(self, results: Results[ItemT, ValueT]) -> None:
-        """Take over what was found, and what failed for good.
+        """Add the items that were found, and those that failed for good.
 
-        An item that fails after an attempt whose answer was lost, or that a broker had
-        not done in time, gets a note: that attempt may have taken effect, and be the
-        reason for the error.
+        An error gets a note if an earlier attempt at the item may have taken effect,
+        because its answer was lost: that may be the reason for the error.
         """
         self.results.found |= results.found
         self.results.failed |= results.failed
@@ -330,8 +327,8 @@ class ItemProgress(Generic[ItemT, ValueT]):
         Args:
             failures: why they failed.
             at: the time now.
-            dice: a random number in [0, 1), for all of them: what failed together is
-                due together.
+            dice: a random number in [0, 1), the same for all of them: items that failed
+                together are due together.
 
         Returns:
             The most failures that one of them has, and the longest of the waits.
@@ -367,13 +364,13 @@ class ItemProgress(Generic[ItemT, ValueT]):
         return most
 
     def release(self, items: Iterable[ItemT], at: float) -> None:
-        """Let items that wait for something else than a time be due now."""
+        """Let items be due that were suspended."""
         for item in items:
             self._undecided[item] = self._undecided[item]._replace(due=at, reason=None)
 
     @property
     def is_too_late(self) -> bool:
-        """Whether all that is undecided waits for a time after the deadline."""
+        """Whether every undecided item waits for a time after the deadline."""
         return all(self.deadline <= it.due < inf for it in self._undecided.values())
 
     def expire(
@@ -405,7 +402,7 @@ def sort_answers(
     items: Sequence[ItemT],
     answers: Iterable[Answer[ItemT, ValueT]],
 ) -> tuple[Results[ItemT, ValueT], dict[ItemT, Reaction]]:
-    """Sort what an answer says of each item asked for.
+    """Sort the parts of an answer by item and result.
 
     Returns:
         The results, and the reactions to the error codes among them.
@@ -460,7 +457,7 @@ def _check_unasked(
 
 
 class RoutingPort(Protocol):
-    """What is needed of the client; see `kafkaio._client.router.Router`."""
+    """The routing of requests; see `kafkaio._client.router.Router`."""
 
     def by_broker(
         self, destination: Callable[[ItemT], Destination], items: Sequence[ItemT]
@@ -479,23 +476,23 @@ class RoutingPort(Protocol):
     async def connection(
         self, node_id: int, connection_class: ConnectionClass
     ) -> Connection:
-        """The connection to a broker, opened if there is none."""
+        """Return the connection to a broker; open it if necessary."""
         ...
 
     def why_held(self, node_id: int, connection_class: ConnectionClass) -> str:
-        """Why nothing is sent to a broker now; an empty text if it is."""
+        """Return why a broker gets no requests now; empty if it does."""
         ...
 
     def why_unlocated(self) -> str:
-        """What keeps brokers from being found; an empty text for nothing."""
+        """Return what delays finding brokers; empty for nothing."""
         ...
 
     def unreachable(self, node_id: int) -> None:
-        """A broker could not be reached: what is known of it may be out of date."""
+        """Drop what may be out of date, because a broker could not be reached."""
         ...
 
     def react(self, to: Destination, node_id: int, reaction: Reaction) -> None:
-        """Do what the table of reactions says after an error of a broker."""
+        """Perform the reaction to the error code of an answer."""
         ...
 
 
@@ -504,7 +501,7 @@ class Fanout:
 
     Args:
         routing: resolves destinations, and opens connections.
-        policy: the back-off, and who hears of retries.
+        policy: the back-off, and the observer of retries.
         request_timeout: seconds that one request may take.
     """
 
@@ -528,16 +525,15 @@ class Fanout:
         If the call is cancelled, requests in flight may still take effect.
 
         Args:
-            operation: what to ask.
-            items: what to ask for; the same item twice counts once.
-            timeout: seconds for all of it, retries included.
-            stops_at_failure: whether one item that fails for good ends it all, with
+            operation: the operation.
+            items: the items; an item that occurs twice counts once.
+            timeout: seconds for all of them, retries included.
+            stops_at_failure: whether one item that fails for good ends the call, with
                 the others left undecided.
 
         Returns:
-            What was found and what failed, each in the order of ``items``. An item
-            that was left undecided fails with a RequestTimeout, whose cause is the
-            last failure of the item.
+            The items found and failed, each in the order of ``items``. An undecided
+            item fails with a RequestTimeout, whose cause is its last failure.
         """
         deadline = now() + timeout
         progress = ItemProgress[ItemT, ValueT](items, self._policy.backoff, deadline)
@@ -647,8 +643,9 @@ class Fanout:
         results, node_id = Results[ItemT, ValueT](), contact.node_id
         left = max(_LEAST, min(self._timeout, deadline - now()))
         try:
-            # Not the time that is left: a connection whose request gets no answer in
-            # its time is closed, and others use it, too. The caller ends it sooner.
+            # Not the time that is left: a connection whose request is not answered in
+            # its time is closed, and others use it, too. The caller's scope ends the
+            # wait at the deadline, which closes nothing.
             with anyio.fail_after(self._timeout):
                 connection = await self._routing.connection(
                     node_id, operation.connection_class
@@ -719,7 +716,7 @@ class Fanout:
         self._policy.observer.retrying(what, attempt, delay, error)
 
 
-#: No broker's node id: the one that metadata does not name.
+#: The node id of a broker that metadata does not name.
 _NOBODY = -1
 _STALE = Reaction(retry=True, refresh_metadata=True)
 _UNLOCATED = "it waits for the broker to be found"
@@ -731,13 +728,13 @@ def _too_new(
     terms: Terms,
     error: UnsupportedVersion,
 ) -> dict[ItemT, KafkaError]:
-    """Tell which items the version of a request cannot carry, and why.
+    """Return the items that the version of a request cannot carry, with the reasons.
 
     Args:
-        operation: what to ask.
-        items: what could not be asked together.
-        terms: what the request had to keep to.
-        error: why it could not: of all items, if each alone could be asked.
+        operation: the operation.
+        items: the items of a request that could not be made.
+        terms: the terms of that request.
+        error: the error; all items have it if a request for each alone could be made.
     """
     failed: dict[ItemT, KafkaError] = {}
     for item in items:
@@ -749,11 +746,11 @@ def _too_new(
 
 
 class Contact:
-    """A broker that is to be asked, and how far that has come.
+    """A broker to be asked, and how far its request has come.
 
     Attributes:
         node_id: the broker.
-        connection: what a request was given to; None before that.
+        connection: the connection that has the request; None before that.
     """
 
     __slots__ = ("connection", "node_id")
@@ -764,7 +761,7 @@ class Contact:
 
     @property
     def stage(self) -> str:
-        """What an operation waits for whose time is over."""
+        """The step that the request has reached, for the error of a timeout."""
         broker = f"broker {self.node_id}"
         if self.connection is None:
             return f"{broker} was not asked: there is no connection to it yet"
@@ -805,7 +802,8 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         lookups = self._route()
         stale: Mapping[ItemT, KafkaError] = {}
         if len(self._queued) == 1 and not lookups:
-            # One request, and nothing to do beside it: that needs no task of its own.
+            # The first round is one request, with nothing to do beside it. It needs no
+            # task: nothing can become due, and no item can be routed, until it ends.
             node_id, items = self._queued.popitem()
             self._in_flight[node_id] = items
             stale = await self._request(node_id, items)
@@ -872,10 +870,10 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
             group.start_soon(self._ask, node_id, items)
 
     async def _locate(self, wanted: _Lookup[ItemT]) -> None:
-        """Look destinations up that the same event makes known, or one alone.
+        """Look up destinations that the same event makes known, or a single one.
 
-        Leaders are such: metadata names them, or does not. Their partitions wait for
-        the same refresh, so that there is one retry, and one report of it, for all.
+        Metadata names all leaders. Their partitions wait for the same refresh, so that
+        there is one retry, and one report of it, for all.
         """
         failures: dict[ItemT, KafkaError] = {}
         wait: Callable[[], Awaitable[object]] = self._routing.refreshed
@@ -920,6 +918,7 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         )
         del self._in_flight[node_id]
         if len(results) < len(items):
+            # The request could not carry all of them. They go first into the next one.
             left = [item for item in items if item not in results]
             self._queued[node_id][:0] = left
         progress.decide(results)
@@ -950,6 +949,7 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         attempt = self._progress.suspend(failures, counts=counts)
         if counts:
             self._fanout.report(self._operation, failures, attempt, 0.0)
+        # An event, not a time: suspended items are not due until it happens or fails.
         try:
             await wait()
         except KafkaError as error:

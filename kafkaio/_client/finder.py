@@ -1,10 +1,9 @@
 """Finds coordinators: one lookup is in flight, and the next one has all other keys.
 
 A group, a transactional id or a share group has a coordinator, which any broker can
-name (FindCoordinator). The keys that tasks ask for during a lookup are looked up
-together by the next one, in one request where the broker knows KIP-699. Keys that will
-be asked for later can be named before (`CoordinatorFinder.expect`): they go with the
-next lookup that has to be made anyway.
+name (FindCoordinator). Keys that are needed during a lookup wait for the next one, and
+go into one request if the broker supports KIP-699. Keys that will be needed later can
+be announced (`CoordinatorFinder.expect`): the next lookup takes them along.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.protocol._broker_errors import broker_error
 
 _Key = tuple[CoordinatorKind, str]
-#: How many brokers a lookup asks, and the seconds that each gets before the next one
-#: is asked, too.
+#: The most brokers that a lookup asks, and the seconds after which the next one is
+#: asked beside one that has not answered.
 _ASKED: Final = 2
 _HEAD_START: Final = 1.0
-#: How many keys are looked up at most that nobody waits for.
+#: The most keys that are looked up before they are needed.
 _EXPECTED: Final = 100
 
 
@@ -61,17 +60,17 @@ class CoordinatorFinder:
         self._metadata = metadata
         self._timeout = request_timeout
         self._wakeup = Wakeup()
-        # In the order of the calls. Invariant: a future leaves when its lookup has
-        # ended, or once it is done because its caller was cancelled.
+        # In the order of the calls. Invariant: a future is removed when its lookup has
+        # ended, or at the next lookup if its caller was cancelled.
         self._waiting: dict[_Key, list[asyncio.Future[int]]] = {}
-        # Keys to look up together with others, if that costs no request of their own.
+        # Keys to look up together with others, without a request of their own.
         self._expected: dict[_Key, None] = {}
         self._failure: Callable[[], Exception] | None = None
-        # The connections that a lookup waits for, those that hang included.
+        # The connections of the lookup in flight, including one that hangs.
         self._asking: list[Connection] = []
 
     def why_late(self) -> str:
-        """What the lookup under way waits for, for error messages."""
+        """Return what the lookup in flight waits for, for error messages."""
         for connection in self._asking:
             return connection.why_late("FindCoordinator")
         return self._nodes.why_late()
@@ -96,11 +95,11 @@ class CoordinatorFinder:
         return await future
 
     def expect(self, kind: CoordinatorKind, keys: Iterable[str]) -> None:
-        """Look these up with the next lookup of the kind, whenever that is.
+        """Take keys along with the next lookup of the kind.
 
         Args:
-            kind: what they name.
-            keys: names, of which the first hundred count; they replace those before.
+            kind: the kind of the keys.
+            keys: the keys, at most the first hundred; they replace earlier ones.
         """
         kept = {known: None for known in self._expected if known[0] is not kind}
         for key in islice(keys, _EXPECTED):
@@ -109,13 +108,13 @@ class CoordinatorFinder:
         self._expected = kept
 
     def fail(self, failure: Callable[[], Exception]) -> None:
-        """Fail all calls of `find` that wait now, and all later ones."""
+        """Fail all waiting calls of `find`, and all later ones."""
         self._failure = self._failure or failure
         for key in tuple(self._waiting):
             self._end(key, failure())
 
     async def run(self) -> None:
-        """Look up the coordinators that tasks wait for, until cancelled."""
+        """Look up coordinators that calls of `find` wait for, until cancelled."""
         while True:
             await self._wakeup.wait()
             while keys := self._next_keys():
@@ -123,13 +122,15 @@ class CoordinatorFinder:
 
     def _next_keys(self) -> tuple[CoordinatorKind, list[str]] | None:
         """Return the kind that has waited longest, and all of its keys."""
+        # Futures that are done belong to callers that were cancelled.
         self._waiting = {
             key: left
             for key, futures in self._waiting.items()
             if (left := [f for f in futures if not f.done()])
         }
         for kind, _ in self._waiting:
-            # Who waits comes first: a broker of before KIP-699 is asked for that alone.
+            # Keys that a call waits for come first: a broker without KIP-699 is asked
+            # for the first key only.
             keys = [key for other, key in self._waiting if other is kind]
             keys += [key for other, key in self._expected if other is kind]
             self.expect(kind, ())
@@ -137,7 +138,7 @@ class CoordinatorFinder:
         return None
 
     async def _look_up(self, kind: CoordinatorKind, keys: list[str]) -> None:
-        # If the first broker hangs and does not answer, another one may.
+        # A broker that hangs keeps its connection open: only another one can answer.
         ask = partial(self._ask, kind, keys, set[int]())
         answers, failures = await race([ask] * _ASKED, _HEAD_START)
         if not answers:
@@ -167,7 +168,7 @@ class CoordinatorFinder:
         version = connection.versions.usable(request_type(ApiKey.FIND_COORDINATOR))
         if version < kind.least_version:
             what = kind.name.lower()
-            raise UnsupportedVersion(f"the broker knows no {what} coordinators")
+            raise UnsupportedVersion(f"the broker does not support {what} coordinators")
         request, asked = find_request(kind, keys, version)
         self._asking.append(connection)
         try:
@@ -181,8 +182,8 @@ class CoordinatorFinder:
     def _learn(self, kind: CoordinatorKind, found: Found) -> None:
         broker = found.broker
         if self._nodes.known.get(broker.node_id) is None:
-            # The metadata is older than the answer. Add the broker, so that nobody
-            # waits for a refresh before connecting to it.
+            # The metadata is older than the answer. Add the broker, so that requests to
+            # the coordinator need not wait for newer metadata.
             self._nodes.update({**self._nodes.known, broker.node_id: broker})
             self._metadata.request()
         self.cache.learn(kind, found.key, broker.node_id)

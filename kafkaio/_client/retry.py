@@ -34,9 +34,10 @@ from kafkaio.errors import KafkaError, RequestTimeout
 
 T = TypeVar("T")
 
-#: Seconds that an attempt gets at least, however close the deadline is.
+#: The least seconds for an attempt, however close the deadline is: a timeout of 0 would
+#: fail before it has begun.
 _LEAST: float = 0.001
-#: The part of the time left that connecting may take.
+#: The part of the remaining time that connecting may take; see `Attempts.to_connect`.
 _CONNECTING: float = 0.95
 
 
@@ -51,8 +52,8 @@ class RetryLater(Exception):
     Args:
         reason: why the attempt did not succeed.
         wait: waits for the event; replaces the back-off.
-        is_failure: whether the attempt counts as failed. One that lacks information
-            which nobody was asked for yet has not failed.
+        is_failure: whether the attempt counts as failed. It does not if it lacks
+            information that was not asked for yet.
     """
 
     def __init__(
@@ -70,11 +71,11 @@ class RetryLater(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """What all retries of a client have in common.
+    """The policy of all retries of a client.
 
     Attributes:
         backoff: the waits between attempts.
-        observer: hears of each retry.
+        observer: each retry is reported to it.
         sleep: waits for some seconds; raises once the client is closed.
     """
 
@@ -99,7 +100,7 @@ class Attempts:
 
     Args:
         what: names the operation, for messages and for the observer.
-        policy: how long to wait in between, and who hears of it.
+        policy: the back-off, and the observer of retries.
         timeout: seconds for all attempts, from now on; None sets no limit.
         surfaced: errors that are raised as they are when the time is over, if the
             last attempt failed with one. All others become a RequestTimeout.
@@ -112,8 +113,8 @@ class Attempts:
         due: the time of the loop's clock before which no attempt should begin.
         stage: how far the present attempt has come, for the error when the time is
             over; empty between two attempts.
-        held: tells what keeps the present attempt from being sent, such as a throttle;
-            an empty text for nothing. It is told in place of the stage.
+        held: returns what keeps the present attempt from being sent, such as a
+            throttle; empty for nothing. The error has it in place of the stage.
     """
 
     __slots__ = (
@@ -151,25 +152,25 @@ class Attempts:
         self._timeout = timeout
         self._surfaced = surfaced
         self._delay = 0.0
-        # The failures that had a wait of their own.
+        # The failures with a wait of their own, which do not make the back-off grow.
         self._paced = 0
-        # The failure that `wait` reports; None for one that is not to be reported.
+        # The failure that `wait` reports; None if it is not to be reported.
         self._reason: KafkaError | None = None
 
     def within(self, limit: float) -> float:
-        """Seconds that are left, at most ``limit``, at least a millisecond."""
+        """Return the seconds left, at most ``limit``, at least a millisecond."""
         return max(_LEAST, min(limit, self.deadline - now()))
 
     def to_connect(self, limit: float) -> float:
-        """Seconds for finding a broker and connecting to it, at most ``limit``.
+        """Return the seconds for finding a broker and connecting to it.
 
-        Not all that are left: the error then says which of the steps failed, and not
-        only that the time of the whole is over.
+        It is at most ``limit``, and less than the time left: then the error names the
+        step that failed, and not only the timeout of the whole.
         """
         return max(_LEAST, min(limit, _CONNECTING * (self.deadline - now())))
 
     def leave(self, seconds: float) -> None:
-        """Leave at most so many seconds from now on, of a time that is limited."""
+        """Shorten the time left to so many seconds, if it is limited and longer."""
         cut = self.deadline - now() - seconds
         if self._timeout is not None and cut > 0:
             self.deadline -= cut
@@ -257,6 +258,8 @@ class Attempts:
             wait: Callable[[], Awaitable[object]] | None = None
             while True:
                 try:
+                    # In the `try`, too: a failure of the wait, such as an event that
+                    # cannot happen any more, is judged like one of the attempt.
                     if wait is not None:
                         await wait()
                         wait = None
@@ -309,14 +312,14 @@ def timed_out(
     Args:
         what: names the operation.
         timeout: seconds that it had.
-        why: the last failure, which becomes the cause; or how far it had come.
-        now: how far it has come since a last failure, or what keeps it from being sent.
+        why: the last failure, which becomes the cause; or the stage it had reached.
+        now: the stage reached since the last failure, or what keeps it from being sent.
     """
     is_failure = isinstance(why, KafkaError)
     last = f"the last failure: {why}" if is_failure else why
     told = [now, last] if is_failure else [now or last]
     tail = "".join(f"; {text}" for text in told if text)
-    # The caller's seconds, without what was used up before the first attempt.
+    # The number that the caller gave, and not what was left of it at the first attempt.
     seconds = round(timeout, 3 if timeout < 1 else 2)
     error = RequestTimeout(f"{what} did not succeed within {seconds:g} s{tail}")
     error.__cause__ = why if isinstance(why, KafkaError) else None
@@ -329,7 +332,7 @@ async def race(
     """Run attempts until one succeeds; the others are cancelled then.
 
     Args:
-        attempts: what to try, in order.
+        attempts: the attempts, in order.
         head_start: seconds after which the next attempt begins beside one that has
             not ended; it begins at once after one that has failed.
 
@@ -347,7 +350,7 @@ async def race(
             failures.append(error)
         progress.notify()
 
-    async def settled(running: int, until: float | None) -> None:
+    async def ended(running: int, until: float | None) -> None:
         while not won and len(failures) < running:
             if not await progress.wait(until):
                 return
@@ -357,9 +360,10 @@ async def race(
         for attempt in attempts:
             group.start_soon(run, attempt)
             running += 1
-            await settled(running, now() + head_start)
+            await ended(running, now() + head_start)
             if won:
                 break
-        await settled(running, None)
+        await ended(running, None)
+        # Nobody would take the results of the attempts that still run.
         group.cancel_scope.cancel()
     return won, failures

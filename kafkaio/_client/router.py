@@ -1,4 +1,4 @@
-"""Which broker a destination is now, and what to forget when it was the wrong one."""
+"""Routing: the broker that a destination is now, and what a wrong one puts in doubt."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Router:
         metadata: the view of the cluster.
         finder: the coordinators.
         uses_controllers: whether the nodes are controllers (KIP-919). Only the active
-            one answers all requests, so that it is any node. There are no leaders of
-            partitions and no coordinators.
+            one answers all requests, so that "any broker" is that one. Controllers have
+            neither leaders of partitions nor coordinators.
     """
 
     def __init__(
@@ -70,11 +70,12 @@ class Router:
     # ---- where to send to ----------------------------------------------------------
 
     def known(self, to: Destination) -> int | None:
-        """The node id of a destination, if it is known without asking a broker."""
+        """Return the node id of a destination if it is known without a request."""
         if self._uses_controllers:
             to = _at_controllers(to)
         match to:
             case AnyBroker.ANY:
+                # Without an open connection, `locate` makes one.
                 ready = self._nodes.any_ready()
                 return None if ready is None else ready.node_id
             case Broker(node_id=node_id):
@@ -90,15 +91,16 @@ class Router:
                 return self._finder.cache.get(*_coordinator(to))
             case never:
                 assert_never(never)
+        # Metadata and coordinators may name a broker that has left the cluster.
         return found if found in self._nodes.known else None
 
     def by_broker(
         self, destination: Callable[[ItemT], Destination], items: Sequence[ItemT]
     ) -> tuple[dict[int, list[ItemT]], dict[Destination, list[ItemT]]]:
-        """Sort items by broker, as `known` tells it, in one go.
+        """Sort items by broker, as `known` does for each.
 
         Args:
-            destination: tells where an item belongs.
+            destination: returns where an item belongs.
             items: the items.
 
         Returns:
@@ -118,8 +120,9 @@ class Router:
     def _nodes_of(
         self, destination: Callable[[ItemT], Destination], items: Sequence[ItemT]
     ) -> list[int | None]:
-        """What `known` says of the destination of each item."""
-        # The usual items of requests, and there may be thousands.
+        """Return the result of `known` for the destination of each item."""
+        # Partitions and groups may be thousands: they are looked up at once, without a
+        # destination object for each.
         named: Sequence[Any] = items
         if destination is Leader and not self._uses_controllers:
             self._metadata.use({tp.topic for tp in named})
@@ -136,11 +139,11 @@ class Router:
         return [found[to] for to in each]
 
     async def locate(self, to: Destination) -> int:
-        """The node id of a destination; looks a coordinator up if that is needed.
+        """Return the node id of a destination; look up a coordinator if necessary.
 
         Raises:
-            RetryLater: the metadata does not tell it; ``wait`` waits for more.
-            UnsupportedVersion: controllers have no such thing.
+            RetryLater: the metadata does not name it; ``wait`` waits for newer.
+            UnsupportedVersion: controllers have neither leaders nor coordinators.
             KafkaError: the lookup of the coordinator failed.
         """
         if self._uses_controllers:
@@ -189,7 +192,7 @@ class Router:
         count = view.partition_count(tp.topic)
         if count is None:
             why = self._metadata.why_missing([tp.topic])
-            # The topic was perhaps not asked for yet.
+            # Perhaps nobody has asked for the topic before: that is not a failure.
             return RetryLater(
                 why,
                 lambda: self._metadata.wait_for_topics([tp.topic]),
@@ -207,7 +210,7 @@ class Router:
         return RetryLater(reason, self.refreshed)
 
     async def refreshed(self) -> None:
-        """Request metadata and wait for the next attempt, whatever comes of it.
+        """Request metadata and wait until the next attempt has ended, well or not.
 
         The attempts of the metadata have their own back-off.
 
@@ -220,7 +223,7 @@ class Router:
     async def connection(
         self, node_id: int, connection_class: ConnectionClass
     ) -> Connection:
-        """The connection to a broker, opened if there is none.
+        """Return the connection to a broker; open it if necessary.
 
         Raises:
             NetworkError: it cannot be made; see `unreachable`.
@@ -232,23 +235,25 @@ class Router:
             raise
 
     def why_held(self, node_id: int, connection_class: ConnectionClass) -> str:
-        """Why nothing is sent to a broker now, for errors; an empty text if it is."""
+        """Return why a broker gets no requests now, for errors; empty if it does."""
         connection = self._pool.ready(node_id, connection_class)
         return "" if connection is None else connection.why_held()
 
     def why_unlocated(self) -> str:
-        """What keeps brokers from being found, for errors; empty for nothing."""
+        """Return what delays finding brokers, for errors; empty for nothing."""
         return self._finder.why_late() or self._metadata.why_late()
 
     # ---- what to forget ------------------------------------------------------------
 
     def unreachable(self, node_id: int) -> None:
-        """A broker could not be reached: what is known of it may be out of date."""
+        """Drop what may be out of date, because a broker could not be reached."""
+        # It may have left the cluster, or come back under another address, and its
+        # groups may have other coordinators by now.
         self._finder.cache.forget_node(node_id)
         self._metadata.request()
 
     def react(self, to: Destination, node_id: int, reaction: Reaction) -> None:
-        """Do what the table of reactions says after an error of a broker.
+        """Perform the reaction to the error code of an answer.
 
         Args:
             to: the destination of the request.

@@ -332,7 +332,7 @@ class TransactionManager:
         if self._machine.state in OVER:
             raise self.why_over()
         self._close_run(run)
-        if not self._accumulator.is_drained:
+        if not self._accumulator.backlog.is_empty:
             self.flush()
 
     async def commit(self, run: Run) -> None:
@@ -481,7 +481,7 @@ class TransactionManager:
             run is not None
             and machine.state in ENDING
             and not run.commits
-            and self._accumulator.is_drained
+            and self._accumulator.backlog.is_empty
         ):
             self.perform(machine.drained(self._now()))
 
@@ -531,7 +531,7 @@ class TransactionManager:
         """
         return (
             self._machine.protocol is Protocol.TV2
-            and self._cluster.lowest_version(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
+            and self._cluster.announced.lowest(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
         )
 
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
@@ -552,13 +552,13 @@ class TransactionManager:
         if self._first_sent_at is not None:
             self._machine.first_answered(self._now() - self._first_sent_at)
             self._first_sent_at = None
-        is_drained = self._accumulator.is_drained
+        is_drained = self._accumulator.backlog.is_empty
         has_left = not is_drained or self._identity.has_gap
         if has_left and self._machine.state in _DROPPING:
             # A batch that was refused meanwhile is not sent again, and one that
             # follows a gap in the sequence cannot be sent.
             self._drop_unsent()
-            is_drained = self._accumulator.is_drained
+            is_drained = self._accumulator.backlog.is_empty
         if is_drained:
             self.changed.notify_all()
             self.end_if_drained()
@@ -576,12 +576,12 @@ class TransactionManager:
     @property
     def is_drained(self) -> bool:
         """Whether no record waits or is on the wire."""
-        return self._accumulator.is_drained
+        return self._accumulator.backlog.is_empty
 
     def flush(self) -> bool:
         """Send waiting records; return whether there are none."""
         accumulator = self._accumulator
-        if accumulator.is_drained:
+        if accumulator.backlog.is_empty:
             return True
         if not accumulator.backlog.is_all_sent:
             accumulator.seal()

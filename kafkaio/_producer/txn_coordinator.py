@@ -470,7 +470,7 @@ class TxnCoordinator:
 
     def protocol(self) -> TxnProtocol:
         """Return the protocol of transactions that begin now (KIP-890)."""
-        level = self._cluster.feature_level("transaction.version")
+        level = self._cluster.features.level("transaction.version")
         return TxnProtocol.TV2 if level >= _TV2_LEVEL else TxnProtocol.TV1
 
     # ---- AddPartitionsToTxn, AddOffsetsToTxn -----------------------------------------

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import anyio
 
 from kafkaio._client.cluster import Cluster
-from kafkaio._client.coordination import CoordinatorConnection, CoordinatorRpc
+from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.coordinators import CoordinatorKind
@@ -29,6 +29,7 @@ from kafkaio._machines.transaction import (
     Protocol as TxnProtocol,
     TransactionMachine,
 )
+from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.outcomes import forgotten, in_doubt
 from kafkaio._producer.repeating import Pace, Unanswered
@@ -202,11 +203,11 @@ class TxnOffsets:
                 f"with a subscribed consumer need version {_OFFSETS_FENCED} (Kafka 2.5)"
             )
 
-    async def _connected(self, run: Run, rpc: CoordinatorRpc) -> CoordinatorConnection:
+    async def _connected(self, run: Run, rpc: CoordinatorRpc) -> Connection:
         what = f"a connection to the coordinator of {rpc.name}"
         attempts = Attempts(what, self._cluster.retry_policy, self._max_block)
 
-        async def connect() -> CoordinatorConnection:
+        async def connect() -> Connection:
             self._check_useful(run, rpc)
             within = attempts.within(self._request_timeout)
             return await rpc.connection(ConnectionClass.SHARED, now() + within)

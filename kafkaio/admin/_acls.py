@@ -1,8 +1,8 @@
 """The operations of `kafkaio.Admin` on access control lists.
 
-The protocol has a number for everything; `_Numbers` has them by the members of the
-enumerations. The answers to CreateAcls and DeleteAcls name no item: they are in the
-order of the request, which is all that there is to match them by.
+The protocol has numbers for the members of the enumerations: the position in the
+tuples below. The results in the answers to CreateAcls and DeleteAcls do not name their
+item. They are in the order of the request, and are matched by it.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ _PERMISSIONS: Final = _numbered(AclPermission)
 
 
 def _member(members: Sequence[KindT], number: int) -> KindT:
+    # A newer broker may have members that are not known here: they are UNKNOWN.
     return members[number] if 0 <= number < len(members) else members[0]
 
 
@@ -75,7 +76,7 @@ class Acls(Subject):
         Raises:
             AuthorizationError: the client may not describe the cluster.
             BrokerError: SECURITY_DISABLED, if the brokers check no rights.
-            ArgumentTypeError: the filter is none.
+            ArgumentTypeError: the filter has the wrong type.
             ArgumentValueError: a part of it is impossible.
             RequestTimeout: no broker answered in time.
             ClosedError: the admin client is closed, or not started.
@@ -137,8 +138,8 @@ class Acls(Subject):
             BrokerError: SECURITY_DISABLED, if the brokers check no rights;
                 INVALID_REQUEST or another refusal.
             ArgumentTypeError: a part of an entry has the wrong type.
-            ArgumentValueError: an entry is there twice, or a part of it is impossible.
-            RequestTimeout: there was no answer in time; entries may be created.
+            ArgumentValueError: an entry occurs twice, or a part of it is impossible.
+            RequestTimeout: no answer arrived in time; entries may be created.
             AdminErrors: several entries failed.
             ClosedError: the admin client is closed, or not started.
         """
@@ -209,8 +210,8 @@ class Acls(Subject):
             BrokerError: SECURITY_DISABLED, if the brokers check no rights; or an entry
                 could not be deleted: the message names it, and those that were.
             ArgumentTypeError: a part of a filter has the wrong type.
-            ArgumentValueError: a filter is there twice, or a part of it is impossible.
-            RequestTimeout: there was no answer in time; entries may be deleted.
+            ArgumentValueError: a filter occurs twice, or a part of it is impossible.
+            RequestTimeout: no answer arrived in time; entries may be deleted.
             AdminErrors: several filters failed.
             ClosedError: the admin client is closed, or not started.
         """
@@ -257,6 +258,8 @@ def _read_deletion(
     for item, it in zip(items, response.filter_results, strict=True):
         deleted: list[AclBinding] = []
         code, message = it.error_code, reason(it.error_code, it.error_message)
+        # A filter can fail as a whole, or for some of the entries that it matches. The
+        # item has one error; its message names the entries that were deleted before.
         for each in it.matching_acls:
             found = _binding(
                 (each.resource_type, each.resource_name, each.pattern_type),
@@ -276,6 +279,8 @@ def _read_deletion(
 
 
 def _check_count(what: str, items: Sequence[object], results: Sequence[object]) -> None:
+    # Results are matched by their position. With one missing, every result after it
+    # would be reported for the wrong entry.
     if len(items) != len(results):
         raise ProtocolError(
             f"{what}: the answer has {len(results)} results for {len(items)} items"
@@ -319,8 +324,8 @@ def check_bindings(bindings: Iterable[AclBinding]) -> list[AclBinding]:
     """Check entries that are to be created.
 
     Raises:
-        ArgumentTypeError: one is no `AclBinding`, or a part of it has the wrong type.
-        ArgumentValueError: one is there twice, or a part is for filters only.
+        ArgumentTypeError: one is not an `AclBinding`, or a part has the wrong type.
+        ArgumentValueError: one occurs twice, or a part is for filters only.
     """
     return distinct("bindings", map(_checked, items_of("bindings", bindings)))
 
@@ -339,6 +344,7 @@ def _checked(binding: object) -> AclBinding:
         binding.host,
         known_of("pattern_type", AclPatternType, binding.pattern_type),
     )
+    # The enumerations have two members that only filters can have.
     for name in ("resource_type", "operation", "permission", "pattern_type"):
         if getattr(checked, name) in {"ANY", "MATCH"}:
             raise ArgumentValueError(
@@ -359,8 +365,9 @@ def check_filters(filters: Iterable[AclBindingFilter]) -> list[AclBindingFilter]
     """Check filters.
 
     Raises:
-        ArgumentTypeError: one is no `AclBindingFilter`, or a part has the wrong type.
-        ArgumentValueError: one is there twice, or a part is impossible.
+        ArgumentTypeError: one is not an `AclBindingFilter`, or a part of it has the
+            wrong type.
+        ArgumentValueError: one occurs twice, or a part is impossible.
     """
     return distinct("filters", map(check_filter, items_of("filters", filters)))
 

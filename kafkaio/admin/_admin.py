@@ -114,7 +114,8 @@ class Admin(
         **options: Unpack[ClientOptions],
     ) -> None:
         if isinstance(bootstrap_servers, Client):
-            # Keeps the shared client alive: a collected client ends its cluster.
+            # The reference keeps the shared client alive: a client that is collected
+            # ends its cluster.
             self._client = bootstrap_servers
             config = ClientConfig.sharing(bootstrap_servers.config, options, observer)
             self._set_up(config, cluster_of(bootstrap_servers), owns_cluster=False)
@@ -205,6 +206,7 @@ class Admin(
         try:
             if self._owns_cluster:
                 await cluster.start(timeout)
+            # A shared client may not be running, or belong to another event loop.
             cluster.life.check()
             self._undo.append(cluster.add_crash_listener(life.crashed))
             life.started()
@@ -219,15 +221,15 @@ class Admin(
     async def close(self, timeout: float | None = None) -> None:
         """Close the connections of its own client. May be called again.
 
-        Calls that wait on them raise ClosedError; those on a shared client end by
-        themselves. If the call is cancelled, closing goes on without it.
+        Calls that wait on them raise ClosedError; calls on a shared client go on. If
+        this call is cancelled, closing goes on without it.
 
         Args:
             timeout: seconds after which the call returns although background tasks
                 have not ended; they end later. 10 by default.
 
         Raises:
-            ArgumentTypeError: the timeout is no number.
+            ArgumentTypeError: the timeout is not a number.
             ArgumentValueError: it is negative; nothing was closed.
             ClosedError: it belongs to another event loop or process.
         """
@@ -248,6 +250,7 @@ class Admin(
                 self._cluster.observer.closed("admin", self.config.client_id, self)
 
     def _abandon(self) -> None:
+        # Neither refers to this object, which is being collected: `_undo` is its list.
         self._life.soon(partial(_call_all, self._undo))
         if self._owns_cluster:
             self._life.soon(self._cluster.abandon)
@@ -288,12 +291,12 @@ class Admin(
             ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
-                or there is no such kind.
+                or its kind is unknown.
         """
         self._cluster.telemetry.register(metric)
 
     def unregister_metric(self, metric: Metric) -> None:
-        """Push a metric no longer. Nothing happens if it was not registered.
+        """Stop pushing a metric. Nothing happens if it was not registered.
 
         Args:
             metric: one with the name and the attributes of the one registered.
@@ -312,10 +315,8 @@ def _call_all(undo: list[Callable[[], None]]) -> None:
 def _cluster(
     config: ClientConfig, observer: object | None, dial: Dial | None = None
 ) -> Cluster:
-    """The cluster of an admin client, which never creates a topic by asking for it.
-
-    An operation on a topic that was deleted would bring it back otherwise.
-    """
+    """Make the cluster of an admin client, which creates no topic by asking for it."""
+    # Otherwise an operation on a topic that was deleted would create it again.
     if config.allow_auto_create_topics:
         config = replace(config, allow_auto_create_topics=False)
     return Cluster(config, observer, dial)

@@ -1,8 +1,9 @@
-"""What all operations of `kafkaio.Admin` are made of: ask many items, and sort it out.
+"""How the operations of `kafkaio.Admin` ask the cluster, and return or raise.
 
-An operation is a `kafkaio._client.fanout.Operation`; `ask` performs it within a
-deadline and names the Kafka that is needed where a broker is too old. `outcome` turns
-its results into what the caller of `Admin` gets: a dict, in the order asked, or errors.
+An operation is a `kafkaio._client.fanout.Operation`. `ask` performs it for many items
+within a deadline, and `ask_one` for a single one; both name the Kafka release that is
+needed if a broker is too old. `outcome` returns the results in the order asked, or
+raises the errors of the items.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import (
 )
 from copy import copy
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import TypeVar
 
 from kafkaio._client.cluster import Cluster
@@ -35,11 +35,11 @@ from kafkaio.protocol._message import Request, Response
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
-ResponseT = TypeVar("ResponseT", bound=Response)
-EnumT = TypeVar("EnumT", bound=StrEnum)
+#: Neither repeats the request nor refreshes anything.
 _FINAL = Reaction()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Refusals whose texts tell people nothing: they show objects of the broker.
+#: Refusals whose text is the ``toString`` of an object of the broker, of no use to a
+#: person.
 _DENIED = frozenset(
     {
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -49,13 +49,15 @@ _DENIED = frozenset(
 
 
 def final_at(api: int, *codes: ErrorCode) -> Callable[[int], Reaction]:
-    """Return what to do about error codes: what the table says, but never repeat some.
+    """Return the reactions to the error codes of an API, with some codes final.
 
     Args:
         api: the API whose answers have the codes.
-        codes: what no repetition changes, although the table has it as retriable: a
-            broker that knows every topic says of one that it does not exist.
+        codes: the codes that fail the item at once, although the table of reactions has
+            them as retriable.
     """
+    # In the table UNKNOWN_TOPIC_OR_PARTITION is retriable, because a broker may be
+    # behind when a producer writes to a new topic. Here it is the answer.
     return lambda code: _FINAL if code in codes else reaction(api, code)
 
 
@@ -66,15 +68,18 @@ async def ask(
     deadline: float,
     since: str,
 ) -> Results[ItemT, ValueT]:
-    """Ask for items until each has a result, or the deadline has passed.
+    """Perform an operation on items until each has a result or the deadline passes.
 
     Args:
         cluster: performs the operation.
-        operation: what to ask.
-        items: what to ask for; nothing is sent if there are none.
+        operation: the operation.
+        items: the items; without any, nothing is sent.
         deadline: the time of the loop's clock at which to give up.
-        since: the first Kafka that can do it, for the message where a broker is older.
+        since: the first Kafka release that supports it; the error names it if a broker
+            is older.
     """
+    # An earlier step may have used up the time. The items then fail with a
+    # RequestTimeout each, as they do if the time ends during this step.
     results = await cluster.ask(operation, items, max(0.0, deadline - now()))
     for item, error in results.failed.items():
         if isinstance(error, UnsupportedVersion):
@@ -99,21 +104,22 @@ async def ask_one(  # noqa: PLR0913 - what an operation is
     deadline: float,
     since: str,
 ) -> AnswerT:
-    """Perform an operation whose answer is for everything at once.
+    """Perform an operation that has one answer, and return that answer.
 
     Args:
-        cluster: performs it.
-        what: names the operation and its object, for messages.
-        request: the class of its request.
+        cluster: performs the operation.
+        what: the verb and the object of the operation, for messages.
+        request: the class of the request.
         build: makes the request.
-        read: returns the error code of an answer, and what the broker says of it.
+        read: returns the error code of an answer, and the broker's message.
         to: the destination.
         deadline: the time of the loop's clock at which to give up.
-        since: the first Kafka that can do it.
+        since: the first Kafka release that supports it.
 
     Raises:
-        KafkaError: it failed.
+        KafkaError: the operation failed.
     """
+    # The fan-out needs an item: the object of the operation is one, and the only one.
 
     def read_all(response: AnswerT, items: object) -> tuple[Answer[str, AnswerT]]:
         del items
@@ -132,15 +138,16 @@ async def ask_one(  # noqa: PLR0913 - what an operation is
 
 
 def reason(code: int, message: str | None) -> str | None:
-    """Return what a broker says of an error, if that is for people."""
+    """Return the broker's message for an error; None if people cannot read it."""
     return None if code in _DENIED else message
 
 
 def time_of(milliseconds: int) -> datetime:
-    """Return the time of milliseconds since the Unix epoch."""
+    """Convert milliseconds since the Unix epoch to a datetime in UTC."""
     try:
         return _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
+        # The protocol has room for times after the year 9999, a datetime has not.
         return datetime.max.replace(tzinfo=UTC)
 
 
@@ -152,7 +159,8 @@ async def all_brokers(cluster: Cluster, deadline: float) -> list[int]:
         UnsupportedVersion: the client asks controllers alone.
     """
     need_brokers(cluster, "ask all brokers")
-    # One that is missing may have just what is looked for.
+    # The cached metadata may lack a broker that has joined since. A list that leaves
+    # out what that broker knows would look complete.
     attempts = Attempts("find all brokers", cluster.retry_policy, deadline - now())
     while not await cluster.refresh(attempts.within(deadline - now())):
         await attempts.pause(None)
@@ -160,7 +168,9 @@ async def all_brokers(cluster: Cluster, deadline: float) -> list[int]:
 
 
 def need_brokers(cluster: Cluster, what: str) -> None:
-    """Refuse what controllers do not do, or pretend to know and never answer.
+    """Refuse an operation that controllers do not perform.
+
+    Controllers even claim to support some of these requests, and never answer them.
 
     Raises:
         UnsupportedVersion: the client asks controllers alone (KIP-919).
@@ -177,9 +187,9 @@ def outcome(
     """Return the results by item, in the order asked.
 
     Args:
-        what: names the operation, as in ``create topics``.
-        items: what was asked for.
-        results: what came of it.
+        what: the name of the operation, as in ``create topics``.
+        items: the items, in the order asked.
+        results: their results.
 
     Raises:
         KafkaError: the error of the only item that failed, which has the item and the

@@ -15,11 +15,12 @@ EnumT = TypeVar("EnumT", bound=StrEnum)
 
 
 def items_of(name: str, items: object) -> list[Any]:
-    """Return the items of an argument that has to be a collection, and no string.
+    """Return the items of an argument, which must be a collection other than a str.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: it is a str or bytes, or not iterable.
     """
+    # A str is a collection, too: of characters, which nobody means.
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         raise ArgumentTypeError(
             f"{name} must be a collection of several, not {type_name(items)}"
@@ -28,27 +29,27 @@ def items_of(name: str, items: object) -> list[Any]:
 
 
 def distinct(name: str, items: Iterable[ItemT]) -> list[ItemT]:
-    """Return items, each of which may be there only once.
-
-    Brokers fail both of two equal items, or do one of them: which one is not said.
+    """Return the items; raise if one occurs twice.
 
     Args:
         name: the name of the argument.
         items: the items.
 
     Raises:
-        ArgumentValueError: an item is there twice.
+        ArgumentValueError: an item occurs twice.
     """
+    # Brokers fail both of two equal items, or perform one of them, and the answer does
+    # not say which. Results by item could not show it either.
     found: dict[ItemT, None] = {}
     for item in items:
         if item in found:
-            raise ArgumentValueError(f"{name}: {item!r} is there twice")
+            raise ArgumentValueError(f"{name}: {item!r} occurs twice")
         found[item] = None
     return list(found)
 
 
 def names_of(name: str, names: Iterable[str]) -> list[str]:
-    """Return several names, each of which may occur once.
+    """Return the names; raise if one is empty or occurs twice.
 
     Raises:
         ArgumentTypeError: it is not a collection of str.
@@ -66,7 +67,7 @@ def names_of(name: str, names: Iterable[str]) -> list[str]:
 def partitions_by_group(
     groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
 ) -> dict[str, list[TopicPartition] | None]:
-    """Return the partitions of each group; None stands for all of them.
+    """Return the partitions by group; None stands for all partitions of the group.
 
     Raises:
         ArgumentTypeError: a name or a partition has the wrong type.
@@ -82,7 +83,7 @@ def partitions_by_group(
 
 
 def member_of(name: str, kind: type[EnumT], value: object) -> EnumT:
-    """Return a member of an enumeration, from itself or its text.
+    """Return a member of an enumeration, given itself or its text.
 
     Args:
         name: the name of the argument.
@@ -90,8 +91,8 @@ def member_of(name: str, kind: type[EnumT], value: object) -> EnumT:
         value: a member, its value or its name, in any case.
 
     Raises:
-        ArgumentTypeError: it is no text.
-        ArgumentValueError: there is no such member; the message suggests one.
+        ArgumentTypeError: it is not a str.
+        ArgumentValueError: no member has that text; the message suggests one.
     """
     if isinstance(value, kind):
         return value
@@ -102,16 +103,18 @@ def member_of(name: str, kind: type[EnumT], value: object) -> EnumT:
     known = {text.casefold(): each for each in kind for text in (each.name, each.value)}
     found = known.get(value.casefold())
     if found is None:
-        from difflib import get_close_matches  # slow to load, for a message
+        from difflib import get_close_matches  # loads slowly, and only errors need it
 
         near = get_close_matches(value.casefold(), known, n=1)
         hint = f"; did you mean {known[near[0]].value!r}?" if near else ""
-        raise ArgumentValueError(f"{name}: there is no {kind.__name__} {value!r}{hint}")
+        raise ArgumentValueError(
+            f"{name}={value!r} is not a member of {kind.__name__}{hint}"
+        )
     return found
 
 
 def known_of(name: str, kind: type[EnumT], value: object) -> EnumT:
-    """Return a member of an enumeration that can be sent: any but UNKNOWN.
+    """Return a member of an enumeration that can be sent, which UNKNOWN cannot.
 
     Args:
         name: the name of the argument, for messages.
@@ -119,20 +122,20 @@ def known_of(name: str, kind: type[EnumT], value: object) -> EnumT:
         value: a member, or its text.
 
     Raises:
-        ArgumentTypeError: it is no text.
+        ArgumentTypeError: it is not a str.
         ArgumentValueError: the enumeration has no such member, or it is UNKNOWN.
     """
     found = member_of(name, kind, value)
     if found.name == "UNKNOWN":
-        raise ArgumentValueError(f"{name}={str(found)!r} stands for what is not known")
+        raise ArgumentValueError(f"{name}={str(found)!r} stands for an unknown value")
     return found
 
 
 def principal_of(name: str, principal: object) -> tuple[str, str]:
-    """Return type and name of a principal, as in ``User:alice``.
+    """Return the type and the name of a principal such as ``User:alice``.
 
     Raises:
-        ArgumentTypeError: it is no text.
+        ArgumentTypeError: it is not a str.
         ArgumentValueError: it has no type or no name.
     """
     if not isinstance(principal, str):
@@ -140,17 +143,17 @@ def principal_of(name: str, principal: object) -> tuple[str, str]:
     kind, colon, who = principal.partition(":")
     if not colon or not kind or not who:
         raise ArgumentValueError(
-            f"{name}={principal!r} has to have a type, as in 'User:alice'"
+            f"{name}={principal!r} must have a type, as in 'User:alice'"
         )
     return kind, who
 
 
 def milliseconds(name: str, seconds: float) -> int:
-    """Return a time in seconds as whole milliseconds, at least one.
+    """Convert seconds to whole milliseconds, at least one.
 
     Raises:
-        ArgumentTypeError: it is no number.
-        ArgumentValueError: it is not above zero, or has no end.
+        ArgumentTypeError: it is not a number.
+        ArgumentValueError: it is not above zero, or not finite.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise ArgumentTypeError(f"{name} must be a number of seconds, not {seconds!r}")

@@ -41,13 +41,13 @@ from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.types import Broker as Endpoint
 
 _BROKERS, _CONTROLLERS = 1, 2
-#: The version of DescribeCluster that has brokers that are not alive, that of
-#: UpdateFeatures that has types of upgrades and validates only, and that of
-#: ApiVersions that has features.
+#: The first versions of DescribeCluster with fenced brokers (KIP-1073), of
+#: UpdateFeatures with types of upgrades and ``validate_only`` (KIP-778), and of
+#: ApiVersions with features (KIP-584).
 _WITH_FENCED, _WITH_UPGRADE_TYPES, _WITH_FEATURES = 2, 1, 3
-#: The version of Metadata that tells what a client may do with the cluster.
+#: The first version of Metadata with the operations that the client is allowed.
 _WITH_OPERATIONS = 8
-#: The version of DescribeQuorum that has directories and listeners.
+#: The first version of DescribeQuorum with directories and listeners (KIP-853).
 _WITH_DIRECTORIES = 2
 #: The topic of the cluster's metadata, which has one partition.
 _METADATA = "__cluster_metadata"
@@ -90,7 +90,7 @@ class ClusterOperations(Subject):
 
         def build(terms: Terms) -> messages.DescribeClusterRequest:
             if include_fenced_brokers and terms.version < _WITH_FENCED:
-                raise UnsupportedVersion("it lists no brokers that are not alive")
+                raise UnsupportedVersion("it does not list brokers that are not alive")
             return messages.DescribeClusterRequest(
                 include_cluster_authorized_operations=include_authorized_operations,
                 endpoint_type=_CONTROLLERS if asks_controllers else _BROKERS,
@@ -143,8 +143,8 @@ class ClusterOperations(Subject):
 
         Raises:
             UnsupportedVersion: the broker is too old.
-            RequestTimeout: there was no answer in time; or there is no such broker.
-            ArgumentTypeError: the node id is no int.
+            RequestTimeout: no answer arrived in time; or the broker does not exist.
+            ArgumentTypeError: the node id is not an int.
             ArgumentValueError: it is negative.
             ClosedError: the admin client is closed, or not started.
         """
@@ -154,7 +154,7 @@ class ClusterOperations(Subject):
 
         def build(terms: Terms) -> messages.ApiVersionsRequest:
             if terms.version < _WITH_FEATURES:
-                raise UnsupportedVersion("it tells no features")
+                raise UnsupportedVersion("it does not tell features")
             return messages.ApiVersionsRequest(
                 client_software_name="kafkaio",
                 client_software_version=software_version(__version__),
@@ -210,7 +210,7 @@ class ClusterOperations(Subject):
             UnsupportedVersion: the broker is too old.
             ArgumentTypeError: ``updates`` has the wrong type.
             ArgumentValueError: a level is impossible.
-            RequestTimeout: there was no answer in time; features may be updated.
+            RequestTimeout: no answer arrived in time; features may be updated.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -224,7 +224,7 @@ class ClusterOperations(Subject):
             is_old = terms.version < _WITH_UPGRADE_TYPES
             if is_old and needs_types:
                 raise UnsupportedVersion(
-                    "it does not validate only, and knows no unsafe downgrades"
+                    "it supports neither validate_only nor unsafe downgrades"
                 )
             return messages.UpdateFeaturesRequest(
                 timeout_ms=terms.timeout_ms,
@@ -234,6 +234,7 @@ class ClusterOperations(Subject):
                         max_version_level=each.max_level,
                         allow_downgrade=is_old
                         and each.upgrade_type is not FeatureUpgradeType.UPGRADE,
+                        # Version 0 has the one field, later ones have the other.
                         upgrade_type=1 if is_old else _UPGRADE_TYPES[each.upgrade_type],
                     )
                     for name, each in wanted.items()
@@ -268,10 +269,12 @@ class ClusterOperations(Subject):
         Raises:
             AuthorizationError: the client may not describe the cluster.
             UnsupportedVersion: the cluster has no such quorum.
-            RequestTimeout: there was no answer in time.
+            RequestTimeout: no answer arrived in time.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
+        # The answer does not say in which version it came. The request may be repeated,
+        # at another broker: the last one is the one that was answered.
         versions: list[int] = []
 
         def build(terms: Terms) -> messages.DescribeQuorumRequest:
@@ -349,8 +352,8 @@ class ClusterOperations(Subject):
                 UNSUPPORTED_VERSION, if the voters are static; or another refusal.
             UnsupportedVersion: the brokers are too old.
             ArgumentTypeError: an argument has the wrong type.
-            ArgumentValueError: the node id is negative, or there is no endpoint.
-            RequestTimeout: there was no answer in time.
+            ArgumentValueError: the node id is negative, or no endpoint is given.
+            RequestTimeout: no answer arrived in time.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -400,12 +403,12 @@ class ClusterOperations(Subject):
 
         Raises:
             AuthorizationError: the client may not alter the cluster.
-            BrokerError: VOTER_NOT_FOUND, if it is none; INCONSISTENT_CLUSTER_ID;
+            BrokerError: VOTER_NOT_FOUND, if it has no vote; INCONSISTENT_CLUSTER_ID;
                 UNSUPPORTED_VERSION, if the voters are static; or another refusal.
             UnsupportedVersion: the brokers are too old.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the node id is negative.
-            RequestTimeout: there was no answer in time.
+            RequestTimeout: no answer arrived in time.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -441,11 +444,11 @@ class ClusterOperations(Subject):
 
         Raises:
             AuthorizationError: the client may not alter the cluster.
-            BrokerError: BROKER_ID_NOT_REGISTERED, if there is none.
+            BrokerError: BROKER_ID_NOT_REGISTERED, if no broker has that id.
             UnsupportedVersion: the cluster has ZooKeeper.
-            ArgumentTypeError: the node id is no int.
+            ArgumentTypeError: the node id is not an int.
             ArgumentValueError: it is negative.
-            RequestTimeout: there was no answer in time.
+            RequestTimeout: no answer arrived in time.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -465,10 +468,10 @@ class ClusterOperations(Subject):
     async def _cluster_by_metadata(
         self, deadline: float, *, with_operations: bool
     ) -> ClusterDescription:
-        # Before Kafka 2.8.
+        # Brokers before 2.8 have no DescribeCluster.
         def build(terms: Terms) -> messages.MetadataRequest:
             return messages.MetadataRequest(
-                topics=[],  # none; None stands for all
+                topics=[],  # none of them; None would ask for all topics
                 allow_auto_topic_creation=False,
                 include_cluster_authorized_operations=with_operations
                 and terms.version >= _WITH_OPERATIONS,
@@ -500,7 +503,10 @@ class ClusterOperations(Subject):
 def _each_feature(
     answer: messages.UpdateFeaturesResponse, updates: Mapping[str, FeatureUpdate]
 ) -> Results[str, None]:
-    """Read the results of single features, which there are up to version 1."""
+    """Read the results of the single features.
+
+    From version 2 on, the answer has one error for all features, and no results.
+    """
     results = Results[str, None]()
     for it in answer.results:
         if it.feature not in updates:
@@ -562,7 +568,7 @@ def check_updates(updates: Mapping[str, FeatureUpdate]) -> dict[str, FeatureUpda
     """Check levels of features.
 
     Raises:
-        ArgumentTypeError: they are no mapping of names to `FeatureUpdate`.
+        ArgumentTypeError: it is not a mapping of names to `FeatureUpdate`.
         ArgumentValueError: a level is impossible.
     """
     if not isinstance(updates, Mapping):
@@ -584,7 +590,7 @@ def check_updates(updates: Mapping[str, FeatureUpdate]) -> dict[str, FeatureUpda
                 f"max_level of {name!r} must be int, not {type_name(each.max_level)}"
             )
         if not name or not 0 <= each.max_level < 1 << 15:
-            raise ArgumentValueError(f"there is no level {each.max_level} of {name!r}")
+            raise ArgumentValueError(f"{name!r} cannot have level {each.max_level}")
         if not each.max_level and kind is FeatureUpgradeType.UPGRADE:
             raise ArgumentValueError(
                 f"level 0 of {name!r} switches it off: that is a downgrade"
@@ -614,7 +620,7 @@ def check_endpoints(endpoints: Iterable[RaftEndpoint]) -> list[RaftEndpoint]:
     """Check the listeners of a controller.
 
     Raises:
-        ArgumentTypeError: one is no `RaftEndpoint`.
+        ArgumentTypeError: one is not a `RaftEndpoint`.
         ArgumentValueError: there is none.
     """
     found = items_of("endpoints", endpoints)

@@ -1,8 +1,8 @@
 """The operations of `kafkaio.Admin` on configs.
 
 A broker answers for its own configs and loggers, and any broker for everything else.
-Brokers before 2.3 can only replace all configs of a resource: there the present ones
-are read, merged with the changes and written, which is not atomic.
+Brokers before 2.3 can only replace all configs of a resource. Their present configs are
+read, merged with the changes and written; a change made meanwhile is lost.
 """
 
 from __future__ import annotations
@@ -56,22 +56,24 @@ _CHANGES: Final = {
     ConfigChangeType.APPEND: 2,
     ConfigChangeType.SUBTRACT: 3,
 }
-#: The changes for which the present value does not matter.
-_WHATEVER_WAS: Final = frozenset({ConfigChangeType.SET, ConfigChangeType.DELETE})
-#: The resources whose configs only the broker itself knows.
+#: The changes that do not depend on the present value.
+_REPLACING: Final = frozenset({ConfigChangeType.SET, ConfigChangeType.DELETE})
+#: The resources whose configs only the broker that they are named after knows.
 _OF_ONE_BROKER: Final = frozenset(
     {ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER}
 )
-#: What AlterConfigs would write again: the configs that were set for the resource.
+#: The source of the configs that AlterConfigs has to write again, because it deletes
+#: those that it does not get. The only types that brokers before 2.3 can alter.
 _OWN: Final = {
     ConfigResourceType.TOPIC: ConfigSource.TOPIC,
     ConfigResourceType.BROKER: ConfigSource.BROKER,
 }
-#: From this version on DescribeConfigs has the documentation (Kafka 2.6).
+#: The first version of DescribeConfigs with documentation (Kafka 2.6).
 _WITH_DOCUMENTATION: Final = 3
-#: From this version on ListConfigResources has other types than client metrics.
+#: The first version of ListConfigResources with all types; version 0 is the list of
+#: subscriptions of KIP-714, which KIP-1142 has extended.
 _ALL_TYPES: Final = 1
-#: What to do about a code: a topic that does not exist is an answer.
+#: That a topic does not exist is final here.
 _REACT: Final = final_at(
     ApiKey.INCREMENTAL_ALTER_CONFIGS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 )
@@ -100,12 +102,12 @@ class Configs(Subject):
             The configs by name, by resource in the order of ``resources``.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: the topic does not exist.
             AuthorizationError: the client may not describe the configs.
             BrokerError: the broker refuses for another reason.
-            RequestTimeout: there was no answer in time, or no such broker.
+            RequestTimeout: no answer arrived in time, or the broker does not exist.
             AdminErrors: several resources failed.
-            ArgumentValueError: the name of a broker is no node id.
+            ArgumentValueError: the name of a broker is not a node id.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -141,11 +143,11 @@ class Configs(Subject):
             None by resource, in the order of ``changes``, also for one without changes.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: the topic does not exist.
             AuthorizationError: the client may not alter the configs.
             BrokerError: INVALID_CONFIG, INVALID_REQUEST or another refusal.
             UnsupportedVersion: the broker does not know such a resource.
-            RequestTimeout: there was no answer in time; the changes may take effect.
+            RequestTimeout: no answer arrived in time; the changes may take effect.
             AdminErrors: several resources failed.
             ArgumentValueError: a config is changed twice, or lacks a value.
             ClosedError: the admin client is closed, or not started.
@@ -175,6 +177,7 @@ class Configs(Subject):
             is_exact=True,
         )
         results = await ask(self._cluster, operation, wanted, deadline, "2.3")
+        # The answer of each broker decides: brokers of several releases may be asked.
         old = {
             resource: wanted[resource]
             for resource, error in results.failed.items()
@@ -349,7 +352,7 @@ class Configs(Subject):
     ]:
         """Read the configs of resources, and return what is to be written of each.
 
-        A resource without changes is done then, and one that cannot be read failed.
+        A resource without changes is found, and one that cannot be read has failed.
         """
         present = await self._config_entries(changes, deadline)
         results = Results[ConfigResource, None](failed=present.failed)
@@ -400,7 +403,8 @@ def _are_metrics(types: Collection[ConfigResourceType] | None) -> bool:
 
 
 def _home(resource: ConfigResource) -> Destination:
-    # A broker without a number: the defaults of all brokers.
+    # The resource with the empty name has the defaults of all brokers, which any broker
+    # answers.
     if resource.type in _OF_ONE_BROKER and resource.name:
         return Broker(int(resource.name))
     return ANY
@@ -441,20 +445,23 @@ def _entry(config: messages.DescribeConfigsResourceResult) -> ConfigEntry:
 def _merged(
     resource: ConfigResource, entries: _Entries, changes: Sequence[ConfigChange]
 ) -> dict[str, str | None]:
-    """Return what a resource has set, with the changes made.
+    """Return the configs that are set for a resource, with the changes made.
 
     Raises:
         BrokerError: a sensitive value would be lost, because it cannot be read.
     """
+    # The answer has the values in force, wherever they come from. To write a default
+    # again would pin it for the resource.
     own = _OWN[resource.type]
     if resource.type is ConfigResourceType.BROKER and not resource.name:
         own = ConfigSource.BROKER_DEFAULT  # what all brokers have in common
     merged: dict[str, str | None] = {}
-    replaced = {it.name for it in changes if it.type in _WHATEVER_WAS}
+    replaced = {it.name for it in changes if it.type in _REPLACING}
     for entry in entries.values():
         if entry.source is not own or entry.name in replaced:
             continue
         if entry.is_sensitive:
+            # The broker sends None in place of its value; to write that would reset it.
             raise broker_error(
                 ErrorCode.INVALID_CONFIG,
                 f"alter the configs of {resource}: a broker before 2.3 replaces all "
@@ -489,8 +496,8 @@ def check_resources(resources: Iterable[ConfigResource]) -> list[ConfigResource]
     """Check resources, each of which counts once.
 
     Raises:
-        ArgumentTypeError: one is no `ConfigResource`.
-        ArgumentValueError: the name of a broker is no node id.
+        ArgumentTypeError: one is not a `ConfigResource`.
+        ArgumentValueError: the name of a broker is not a node id.
     """
     found: list[object] = items_of("resources", resources)
     for each in found:
@@ -504,7 +511,7 @@ def _check_resource(resource: object) -> None:
             f"resources must be ConfigResource, not {type_name(resource)}"
         )
     if resource.type not in _NUMBERS:
-        raise ArgumentValueError(f"{resource.type} is no type of config resource")
+        raise ArgumentValueError(f"{resource.type} is not a type of config resource")
     if (
         resource.type in _OF_ONE_BROKER
         and resource.name
@@ -522,7 +529,7 @@ def check_changes(
     """Check changes of configs.
 
     Raises:
-        ArgumentTypeError: they are no mapping of `ConfigResource` to `ConfigChange`.
+        ArgumentTypeError: it is not a mapping of `ConfigResource` to `ConfigChange`.
         ArgumentValueError: a config is changed twice, a value is missing, or one is
             given that is not used.
     """
@@ -542,7 +549,7 @@ def check_changes(
                     f"changes must be ConfigChange, not {type_name(change)}"
                 )
             if change.name in names:
-                raise ArgumentValueError(f"{resource}: {change.name} is there twice")
+                raise ArgumentValueError(f"{resource}: {change.name} occurs twice")
             if (change.value is None) != (change.type is ConfigChangeType.DELETE):
                 raise ArgumentValueError(
                     f"{resource}: {change.name}: a value belongs to every change but "

@@ -1,11 +1,11 @@
 """The operations of `kafkaio.Admin` on groups and their offsets.
 
-A group has one coordinator, which any broker names; groups of one coordinator go into
-one request. No broker knows all groups, so that a list asks every one.
+Each group has one coordinator, which any broker names; groups of one coordinator go
+into one request. No broker knows all groups, so that listing them asks every broker.
 
 Groups of the protocol ``consumer`` (KIP-848) are described by an API of their own. The
-older API is asked first: every broker knows it, and most groups are classic. It says
-of the others that it does not know them, and these are asked for by the newer API then.
+older API comes first: every broker has it, and most groups are classic. For the other
+groups it answers GROUP_ID_NOT_FOUND, and these are described by the newer API.
 """
 
 from __future__ import annotations
@@ -59,29 +59,29 @@ from kafkaio.types import OffsetAndMetadata, TopicPartition
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
 
-#: The versions of ListGroups that have states, and types.
+#: The first versions of ListGroups that filter by state (2.6), and by type (3.8).
 _WITH_STATES, _WITH_TYPES = 4, 5
-#: The last version of OffsetCommit that has the names of topics.
+#: The last version of OffsetCommit with names of topics; later ones have topic ids.
 _COMMIT_BY_NAME: Final = 9
-#: From this version on LeaveGroup is about several members (Kafka 2.4).
+#: The first version of LeaveGroup for several members (Kafka 2.4). Before it, a member
+#: can only name itself.
 _LEAVE_MANY: Final = 3
+#: The first version of DescribeGroups that tells authorized operations (Kafka 2.3).
+_WITH_OPERATIONS: Final = 3
 _CONSUMER: Final = "consumer"
-#: The part of the time that coordinators get, before leaders are asked.
+#: The part of the time that coordinators get in `Groups.lag`, before leaders are asked.
 _SHARE: Final = 2 / 3
-#: The generation of who commits without being a member.
+#: The generation in a commit of a client that is not a member.
 _NO_GENERATION: Final = -1
 _IN_USE: Final = (
-    "the group is in use: offsets of other than its members are refused while it has "
-    "any"
+    "the group is in use: while it has members, it takes offsets from them alone"
 )
-
-
-#: What ConsumerGroupDescribe says of a group that is none of KIP-848: the second where
-#: the cluster has no such groups (``group.version`` is 0).
+#: The answers of ConsumerGroupDescribe for a group of another protocol: the second if
+#: the cluster has KIP-848 switched off (``group.version`` is 0).
 _NO_CONSUMER_GROUP: Final = frozenset(
     {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION}
 )
-#: What a coordinator says to who commits and is no member while the group has some.
+#: The answers to a commit of a client that is not a member, while there are members.
 _REFUSED_TO_STRANGERS: Final = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -136,6 +136,7 @@ class Groups(Subject):
                 react=as_stranger,
             )
         )
+        # A group is listed by its coordinator alone, and any broker may be one.
         nodes = await all_brokers(self._cluster, deadline)
         results = await ask(self._cluster, operation, nodes, deadline, "2.6")
         if results.failed:
@@ -164,11 +165,11 @@ class Groups(Subject):
             The descriptions by name, in the order of ``groups``.
 
         Raises:
-            GroupError: there is no such group (GROUP_ID_NOT_FOUND).
+            GroupError: the group does not exist (GROUP_ID_NOT_FOUND).
             AuthorizationError: the client may not describe a group.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
-            ArgumentValueError: a group is there twice, or a name is empty.
+            ArgumentValueError: a group occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -201,11 +202,11 @@ class Groups(Subject):
             The descriptions by name, in the order of ``groups``.
 
         Raises:
-            GroupError: there is no classic group of that name (GROUP_ID_NOT_FOUND).
+            GroupError: no classic group has that name (GROUP_ID_NOT_FOUND).
             AuthorizationError: the client may not describe a group.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
-            ArgumentValueError: a group is there twice, or a name is empty.
+            ArgumentValueError: a group occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -231,12 +232,12 @@ class Groups(Subject):
             None by name, in the order of ``groups``.
 
         Raises:
-            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
-                name (GROUP_ID_NOT_FOUND).
+            GroupError: a group has members (NON_EMPTY_GROUP), or does not exist
+                (GROUP_ID_NOT_FOUND).
             AuthorizationError: the client may not delete a group.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
-            ArgumentValueError: a group is there twice, or a name is empty.
+            ArgumentValueError: a group occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -280,8 +281,8 @@ class Groups(Subject):
             None by instance id, or by member id if all are removed.
 
         Raises:
-            GroupError: the group has no such member (UNKNOWN_MEMBER_ID), or there is no
-                such group.
+            GroupError: the group has no such member (UNKNOWN_MEMBER_ID), or the group
+                does not exist.
             AuthorizationError: the client may not read the group.
             UnsupportedVersion: the coordinator is too old.
             RequestTimeout: the coordinator did not answer in time.
@@ -292,11 +293,10 @@ class Groups(Subject):
         check_group(group)
         ids = None if instance_ids is None else names_of("instance_ids", instance_ids)
         members = {
-            instance_id: messages.MemberIdentity(
-                group_instance_id=instance_id, reason=reason
-            )
-            for instance_id in ids or ()
+            it: messages.MemberIdentity(group_instance_id=it, reason=reason)
+            for it in ids or ()
         }
+        # LeaveGroup cannot name all members: one that joins after this step stays.
         if ids is None:
             described = await self._described_groups(
                 [group], deadline, with_operations=False
@@ -321,6 +321,7 @@ class Groups(Subject):
             if response.error_code:
                 yield from (Answer(it, None, response.error_code) for it in items)
                 return
+            # The answer has both ids of a static member; the item is the one asked by.
             for it in response.members:
                 by_instance = it.group_instance_id in members
                 item = it.group_instance_id if by_instance else it.member_id
@@ -390,7 +391,7 @@ class Groups(Subject):
 
         Raises:
             GroupError: the group has members, which alone may commit.
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: the partition does not exist.
             AuthorizationError: the client may not read the group or a topic.
             RequestTimeout: the coordinator did not answer in time.
             AdminErrors: several partitions failed.
@@ -421,8 +422,8 @@ class Groups(Subject):
 
         Raises:
             GroupError: a member subscribes to the topic (GROUP_SUBSCRIBED_TO_TOPIC), or
-                there is no such group.
-            UnknownTopicOrPartition: there is no such partition.
+                the group does not exist.
+            UnknownTopicOrPartition: the partition does not exist.
             UnsupportedVersion: the coordinator is too old.
             RequestTimeout: the coordinator did not answer in time.
             AdminErrors: several partitions failed.
@@ -507,11 +508,13 @@ class Groups(Subject):
         deadline = self._deadline(timeout)
         wanted = names_of("groups", groups)
         level = level_of(isolation_level)
-        # A coordinator that does not answer leaves time for the others' groups.
+        # A coordinator that does not answer must leave time to look up the ends of the
+        # logs for the groups of the others.
         early = now() + _SHARE * (deadline - now())
         committed = await self._committed(
             dict.fromkeys(wanted), early, require_stable=False
         )
+        # Groups often read the same topics: each end is looked up once.
         partitions = {tp for offsets in committed.found.values() for tp in offsets}
         lookup = OffsetLookup(self._cluster, level)
         ends = await lookup.each(
@@ -559,13 +562,13 @@ class Groups(Subject):
 
         Raises:
             GroupError: the group has members, which alone may commit.
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: the partition does not exist.
             AuthorizationError: the client may not read the group or a topic.
             RequestTimeout: a broker did not answer in time.
             AdminErrors: several partitions failed.
             ArgumentValueError: none, or both, of ``to`` and ``shift_by`` are given; a
-                datetime has no time zone or is before 1970; or there is no offset to
-                shift.
+                datetime has no time zone or is before 1970; or the group has no
+                offset to shift.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -599,7 +602,8 @@ class Groups(Subject):
                 results.found[group] = found
                 del results.failed[group]
         for group, error in asked.failed.items():
-            if not isinstance(error, UnsupportedVersion):  # before Kafka 3.7
+            # Brokers before 3.7 have no groups of KIP-848: the first answer stands.
+            if not isinstance(error, UnsupportedVersion):
                 results.failed[group] = error
         return results
 
@@ -609,7 +613,7 @@ class Groups(Subject):
         deadline: float,
         with_operations: bool,  # noqa: FBT001
     ) -> Results[str, GroupDescription | None]:
-        """Describe groups of KIP-848; None for those that are none."""
+        """Describe groups of KIP-848; None for groups of other protocols."""
         operation: Operation[
             str, GroupDescription | None, messages.ConsumerGroupDescribeResponse
         ] = description(
@@ -641,13 +645,13 @@ class Groups(Subject):
                 lambda names, terms: messages.DescribeGroupsRequest(
                     groups=names,
                     include_authorized_operations=with_operations
-                    and terms.version >= _LEAVE_MANY,
+                    and terms.version >= _WITH_OPERATIONS,
                 ),
                 lambda response, coordinators: (
                     Answer(
                         it.group_id,
                         _classic_group(it, coordinators.get(it.group_id, -1)),
-                        # Brokers before 3.9 say of an unknown group that it is dead.
+                        # Brokers before 3.9 report an unknown group as dead (KIP-1043).
                         it.error_code
                         or (
                             ErrorCode.GROUP_ID_NOT_FOUND
@@ -740,6 +744,8 @@ class Groups(Subject):
         wanted = partitions
         if isinstance(to, Mapping):
             wanted = list(to)
+        # Stable offsets alone: a transaction that is open now could commit its own
+        # offsets over those of the reset.
         present = (
             await self._committed({group: wanted}, deadline, require_stable=True)
         ).or_raise()[group]
@@ -762,6 +768,8 @@ class Groups(Subject):
             place = _place(tp, to, shift_by, before, (begin, end), times.get(tp))
             resets[tp] = OffsetReset(
                 before=None if before is None else before.offset,
+                # As Java's tools do: an offset outside the log would let the consumers
+                # follow their auto_offset_reset instead.
                 after=min(max(place, begin), end),
             )
         return resets
@@ -809,7 +817,8 @@ def _place(
         return to[tp]
     if to == "earliest":
         return begin
-    if to == "latest" or at_time is None:  # no record is that new
+    # Without a record of that time or later, the group goes on with the next record.
+    if to == "latest" or at_time is None:
         return end
     return at_time
 
@@ -821,7 +830,7 @@ def _is_time(to: OffsetTarget | None) -> bool:
 def _time_of(to: object) -> int:
     """The time that a datetime or a timedelta means, for ListOffsets."""
     if isinstance(to, timedelta):
-        # Milliseconds below 0 have meanings of their own to a broker.
+        # `time_of` refuses times below 0, which have other meanings in ListOffsets.
         return time_of(wall_ms() - int(to / timedelta(milliseconds=1)))
     return time_of(to)
 
@@ -838,6 +847,8 @@ def description(
         build: makes the request for groups of one coordinator.
         read: reads an answer, given the coordinators of the groups.
     """
+    # The answer does not name the broker. The request that went there last is the one
+    # that is answered: the fan-out has one in flight for each group.
     coordinators: dict[str, int] = {}
 
     def note(items: Sequence[str], terms: Terms) -> Request[AnswerT]:
@@ -856,7 +867,9 @@ def description(
 
 
 def as_stranger(code: int) -> Reaction:
-    """What to do about a code, for who is no member of the group."""
+    """Return the reaction to a code for a client that is not a member of the group."""
+    # The tables of the group APIs let a member join again. An administrator has nothing
+    # to join: UNKNOWN_MEMBER_ID and the like are answers.
     return BASE[ErrorCode(code)]
 
 
@@ -968,5 +981,7 @@ def _assigned(protocol_type: str, blob: bytes) -> frozenset[TopicPartition]:
 
     try:
         return decode_assignment(blob)
-    except ProtocolError:  # another client wrote what nobody else can read
+    except ProtocolError:
+        # The blob belongs to the members, and a client in another language may encode
+        # it in its own way. The rest of the description is still right.
         return frozenset()

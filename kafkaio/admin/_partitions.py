@@ -1,8 +1,8 @@
 """The operations of `kafkaio.Admin` on partitions, their replicas and their records.
 
-The controller adds partitions, elects leaders and moves replicas; a move goes on for as
-long as it takes after the call has returned. A broker knows its own log directories,
-and the leader of a partition deletes its records.
+The controller adds partitions, elects leaders and moves replicas; a move goes on after
+the call has returned. Each broker describes its own log directories, and the leader of
+a partition deletes its records.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 _ELECTIONS: Final = {ElectionType.PREFERRED: 0, ElectionType.UNCLEAN: 1}
 _ELECTIONS_SINCE: Final = {ElectionType.PREFERRED: "2.2", ElectionType.UNCLEAN: "2.4"}
-#: From this version on there are elections of other than preferred leaders.
+#: The first version of ElectLeaders that has unclean elections (KIP-460).
 _UNCLEAN: Final = 1
-#: The controller knows every partition, and a broker all of its replicas.
+#: Final here: the controller knows every partition, and a broker all of its replicas.
 _MISSING: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.REPLICA_NOT_AVAILABLE,
 )
-#: No replica can become the leader: an answer, and nothing to wait for.
+#: Final here: no replica can become the leader, and waiting would not change that.
 _NO_LEADERS: Final = (
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
 )
-#: The end of a log, as DeleteRecords has it.
+#: The end of a log in DeleteRecords: the high watermark.
 _HIGH_WATERMARK: Final = -1
 _ALL: Final = "the partitions of the cluster"
 
@@ -83,11 +83,11 @@ class Partitions(Subject):
             None by topic, in the order of ``counts``.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: the topic does not exist.
             AuthorizationError: the client may not alter a topic.
             BrokerError: INVALID_PARTITIONS if a topic has as many already, or more;
                 INVALID_REPLICA_ASSIGNMENT or another refusal.
-            RequestTimeout: there was no answer in time; partitions may be added.
+            RequestTimeout: no answer arrived in time; partitions may be added.
             AdminErrors: several topics failed.
             ClosedError: the admin client is closed, or not started.
         """
@@ -140,12 +140,12 @@ class Partitions(Subject):
             may be named.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: the partition does not exist.
             AuthorizationError: the client may not alter the cluster.
             BrokerError: PREFERRED_LEADER_NOT_AVAILABLE or
                 ELIGIBLE_LEADERS_NOT_AVAILABLE if no replica can become the leader.
             UnsupportedVersion: the brokers are too old.
-            RequestTimeout: there was no answer in time.
+            RequestTimeout: no answer arrived in time.
             AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
@@ -153,6 +153,7 @@ class Partitions(Subject):
         kind = member_of("election", ElectionType, election)
         wanted = None if partitions is None else partitions_of(partitions)
         if wanted is None:
+            # The answer says which partitions there are; the request names none.
             results = await self._elected_everywhere(kind, deadline)
             wanted = [*results.found, *results.failed]
             return outcome("elect leaders", wanted, results)
@@ -194,12 +195,12 @@ class Partitions(Subject):
             None by partition, in the order of ``replicas``.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: the partition does not exist.
             AuthorizationError: the client may not alter the cluster.
             BrokerError: INVALID_REPLICA_ASSIGNMENT; NO_REASSIGNMENT_IN_PROGRESS if
                 there is none to stop; or another refusal.
             UnsupportedVersion: the brokers are too old.
-            RequestTimeout: there was no answer in time; replicas may be moved.
+            RequestTimeout: no answer arrived in time; replicas may be moved.
             AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
@@ -209,6 +210,7 @@ class Partitions(Subject):
         def build(
             items: Sequence[TopicPartition], terms: Terms
         ) -> messages.AlterPartitionReassignmentsRequest:
+            # Version 0 has no such field, and would change the number of replicas.
             if not allow_replication_factor_change and terms.version < 1:
                 raise UnsupportedVersion(
                     "the broker does not know allow_replication_factor_change=False"
@@ -266,7 +268,7 @@ class Partitions(Subject):
         Raises:
             AuthorizationError: the client may not describe the cluster.
             UnsupportedVersion: the brokers are too old.
-            RequestTimeout: there was no answer in time.
+            RequestTimeout: no answer arrived in time.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -337,7 +339,7 @@ class Partitions(Subject):
 
         Raises:
             AuthorizationError: the client may not describe the cluster.
-            RequestTimeout: a broker did not answer in time, or there is no such broker.
+            RequestTimeout: a broker did not answer in time, or does not exist.
             AdminErrors: several brokers failed.
             ClosedError: the admin client is closed, or not started.
         """
@@ -387,9 +389,9 @@ class Partitions(Subject):
 
         Raises:
             AuthorizationError: the client may not describe the cluster.
-            RequestTimeout: a broker did not answer in time, or there is no such broker.
+            RequestTimeout: a broker did not answer in time, or does not exist.
             AdminErrors: several replicas failed.
-            ArgumentValueError: a replica is there twice.
+            ArgumentValueError: a replica occurs twice.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -474,7 +476,8 @@ class Partitions(Subject):
             build=lambda items, _: _moves_into(directories, items),
             read=read,
             name=_replica_name,
-            # The directory is offline, and stays so until the broker is restarted.
+            # KAFKA_STORAGE_ERROR is retriable elsewhere; a log directory that is
+            # offline stays so until the broker is restarted.
             react=final_at(
                 ApiKey.ALTER_REPLICA_LOG_DIRS,
                 *_MISSING,
@@ -513,7 +516,7 @@ class Partitions(Subject):
             record.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic or partition.
+            UnknownTopicOrPartition: the topic or partition does not exist.
             AuthorizationError: the client may not describe a topic.
             UnsupportedVersion: a leader does not know such a place.
             RequestTimeout: a leader did not answer in time.
@@ -545,7 +548,7 @@ class Partitions(Subject):
             By partition the offset at which its log begins now, in the order given.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: the partition does not exist.
             AuthorizationError: the client may not delete from a topic.
             OffsetOutOfRange: the log does not reach that far.
             BrokerError: POLICY_VIOLATION if the topic is only compacted, or another
@@ -595,6 +598,8 @@ class Partitions(Subject):
                 is_exact=True,
             )
         )
+        # A partition that does not exist has no leader to wait for. And to look for its
+        # leader could create the topic, on a shared client that creates topics.
         missing = await self._cluster.missing_partitions(wanted, deadline - now())
         there = [tp for tp in wanted if tp not in missing]
         results = await ask(self._cluster, operation, there, deadline, "2.1")
@@ -647,6 +652,7 @@ def _more(name: str, wanted: NewPartitions) -> messages.CreatePartitionsTopic:
 def _election(
     election: ElectionType, partitions: Iterable[TopicPartition] | None, terms: Terms
 ) -> messages.ElectLeadersRequest:
+    # Version 0 has no type of election: it would elect the preferred leaders.
     if election is not ElectionType.PREFERRED and terms.version < _UNCLEAN:
         raise UnsupportedVersion("the broker does not know unclean elections")
     return messages.ElectLeadersRequest(
@@ -666,6 +672,7 @@ def _election(
 def _read_election(
     response: messages.ElectLeadersResponse, items: Sequence[TopicPartition]
 ) -> Iterator[Answer[TopicPartition, bool]]:
+    # If the controller refuses the request as a whole, the answer has no partitions.
     if response.error_code:
         for tp in items:
             yield Answer(tp, value=False, code=response.error_code)
@@ -674,6 +681,7 @@ def _read_election(
         for it in topic.partition_result:
             tp = TopicPartition(topic.topic, it.partition_id)
             code = it.error_code
+            # The code is no failure for the caller: the leader is the one wanted.
             if code == ErrorCode.ELECTION_NOT_NEEDED:
                 yield Answer(tp, value=False)
             else:
@@ -696,7 +704,8 @@ def _read_moves(
 
 def _code_of_directories(response: messages.DescribeLogDirsResponse) -> int:
     if not response.error_code and not response.results:
-        # What a broker before 3.2 answers whoever may not describe it.
+        # A broker before 3.2 has no error code here. To a client that may not describe
+        # the cluster it sends an empty list; a broker always has a log directory.
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return response.error_code
 
@@ -732,6 +741,8 @@ def _replica_name(item: tuple[TopicPartition, int]) -> str:
 def _place(
     tp: TopicPartition, directories: Iterable[LogDirectory]
 ) -> ReplicaDirectories:
+    # While a replica is moved it is in two directories: in one as the future replica,
+    # which takes the place of the current one when it has caught up (KIP-113).
     place = ReplicaDirectories()
     for directory in directories:
         replica = directory.replicas.get(tp)
@@ -785,7 +796,7 @@ def check_counts(
     """Check how many partitions topics are to have.
 
     Raises:
-        ArgumentTypeError: a value is no number and no `NewPartitions`.
+        ArgumentTypeError: a value is neither an int nor `NewPartitions`.
         ArgumentValueError: a number is less than one.
     """
     _check_mapping("counts", counts)
@@ -812,7 +823,8 @@ def check_replicas(
     """Check where replicas are to be.
 
     Raises:
-        ArgumentTypeError: a key is no partition, or a value no sequence of node ids.
+        ArgumentTypeError: a key is not a partition, or a value not a sequence of
+            node ids.
     """
     _check_mapping("replicas", replicas)
     return {
@@ -829,8 +841,8 @@ def check_places(
     """Check replicas, each given by its partition and the node id of its broker.
 
     Raises:
-        ArgumentTypeError: one is no pair of a partition and a node id.
-        ArgumentValueError: one is there twice.
+        ArgumentTypeError: one is not a pair of a partition and a node id.
+        ArgumentValueError: one occurs twice.
     """
     checked: list[tuple[TopicPartition, int]] = []
     for each in items_of("replicas", replicas):
@@ -851,7 +863,7 @@ def check_ends(
     """Check where the records that are kept begin.
 
     Raises:
-        ArgumentTypeError: a key is no partition, or a value no offset.
+        ArgumentTypeError: a key is not a partition, or a value not an offset.
         ArgumentValueError: an offset is negative, or a word is unknown.
     """
     _check_mapping("offsets", offsets)

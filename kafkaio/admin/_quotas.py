@@ -1,6 +1,6 @@
 """The operations of `kafkaio.Admin` on quotas of clients (KIP-546).
 
-A change is acknowledged by the controller; brokers learn of it a moment later.
+The controller acknowledges a change; brokers apply it a moment later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
 from kafkaio.protocol import messages
 
 _SINCE = "2.6"
-#: The types of entities on the wire, by the attributes that have their names.
+#: The types of entities on the wire by the attributes of `QuotaEntity`.
 _TYPES: Final[Mapping[str, str]] = {
     "user": "user",
     "client_id": "client-id",
@@ -56,7 +56,7 @@ class Quotas(Subject):
         Raises:
             AuthorizationError: the client may not describe the configs of the cluster.
             BrokerError: INVALID_REQUEST, if the filter is impossible.
-            ArgumentTypeError: the filter is none, or a name in it has the wrong type.
+            ArgumentTypeError: the filter, or a name in it, has the wrong type.
             UnsupportedVersion: the broker is too old.
             RequestTimeout: no broker answered in time.
             ClosedError: the admin client is closed, or not started.
@@ -113,11 +113,11 @@ class Quotas(Subject):
 
         Raises:
             AuthorizationError: the client may not alter the configs of the cluster.
-            BrokerError: INVALID_REQUEST, if there is no such quota or entity.
+            BrokerError: INVALID_REQUEST, if the quota or entity does not exist.
             ArgumentTypeError: an entity or a quota has the wrong type.
             ArgumentValueError: an entity names nobody.
             UnsupportedVersion: the broker is too old.
-            RequestTimeout: there was no answer in time; quotas may be changed.
+            RequestTimeout: no answer arrived in time; quotas may be changed.
             AdminErrors: several entities failed.
             ClosedError: the admin client is closed, or not started.
         """
@@ -186,9 +186,11 @@ def _component(kind: str, name: str | QuotaName) -> messages.ComponentData:
 
 
 def _entity(parts: Iterator[tuple[str, str | None]]) -> QuotaEntity:
+    # On the wire, an entity without a name is the default of its type.
     names: dict[str, str | Literal[QuotaName.DEFAULT]] = {
         kind: QuotaName.DEFAULT if name is None else name for kind, name in parts
     }
+    # To leave out a type of a newer broker would merge the quotas of several entities.
     if unknown := names.keys() - set(_TYPES.values()):
         raise ProtocolError(f"a quota is for an unknown {', '.join(sorted(unknown))}")
     return QuotaEntity(
@@ -216,7 +218,7 @@ def check_filter(wanted: object) -> QuotaFilter:
     """Check a filter.
 
     Raises:
-        ArgumentTypeError: it is no `QuotaFilter`, or a name has the wrong type.
+        ArgumentTypeError: it is not a `QuotaFilter`, or a name has the wrong type.
     """
     if not isinstance(wanted, QuotaFilter):
         raise ArgumentTypeError(f"filter must be QuotaFilter, not {type_name(wanted)}")

@@ -31,10 +31,11 @@ class Settled(Generic[ItemT, ValueT]):
 async def settled(
     operation: Awaitable[Mapping[ItemT, ValueT]],
 ) -> Settled[ItemT, ValueT]:
-    """Await an operation on many items, and return its errors in place of raising them.
+    """Await an operation on many items; return the errors of items, not raise them.
 
-    An error of the whole call is raised: the client is closed, an argument is wrong,
-    or no item was decided. A cancellation cancels the operation.
+    An error of the call as a whole is raised: an argument is wrong, the client is
+    closed, or a step for all items failed. If the call is cancelled, so is the
+    operation.
 
     Args:
         operation: a call of an operation of `kafkaio.Admin` that returns a dict with
@@ -48,7 +49,8 @@ async def settled(
     except AdminErrors as errors:
         return _sorted(errors.results, errors.exceptions)
     except KafkaError as error:
-        # Only an error that stands for one item of many names it.
+        # An operation on many items names the item in the error that it raises. Other
+        # errors are those of the whole call.
         if error.item is None:
             raise
         return _sorted(error.results, [error])

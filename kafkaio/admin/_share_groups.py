@@ -1,8 +1,8 @@
 """The operations of `kafkaio.Admin` on share groups and their offsets (KIP-932).
 
-The offset of a share group in a partition is where its unfinished records begin; the
-coordinator of the group keeps it. A share group is listed and deleted as any other
-group is (see `kafkaio.admin._groups`).
+The offset of a share group in a partition is the first record that is not finished;
+the coordinator of the group keeps it. A share group is listed and deleted like any
+other group (see `kafkaio.admin._groups`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kafkaio.types import TopicPartition
 _Offsets: TypeAlias = dict[TopicPartition, ShareOffset | None]
 
 _SINCE: Final = "4.1"
-#: The coordinator knows every topic: that it does not exist is an answer.
+#: Final here: the coordinator knows every topic.
 _MISSING: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
@@ -62,12 +62,12 @@ class ShareGroups(Groups):
             The descriptions by name, in the order of ``groups``.
 
         Raises:
-            GroupError: there is no share group of that name (GROUP_ID_NOT_FOUND).
+            GroupError: no share group has that name (GROUP_ID_NOT_FOUND).
             AuthorizationError: the client may not describe a group.
             UnsupportedVersion: a coordinator is older than 4.1.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
-            ArgumentValueError: a group is there twice, or a name is empty.
+            ArgumentValueError: a group occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -112,12 +112,12 @@ class ShareGroups(Groups):
             None by name, in the order of ``groups``.
 
         Raises:
-            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
-                name (GROUP_ID_NOT_FOUND).
+            GroupError: a group has members (NON_EMPTY_GROUP), or does not exist
+                (GROUP_ID_NOT_FOUND).
             AuthorizationError: the client may not delete a group.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
-            ArgumentValueError: a group is there twice, or a name is empty.
+            ArgumentValueError: a group occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         return await self.delete_consumer_groups(groups, timeout=timeout)
@@ -139,14 +139,14 @@ class ShareGroups(Groups):
 
         Returns:
             By group the offsets by partition, sorted; None where nothing was delivered
-            yet. A group that does not exist, or is no share group, has none.
+            yet. A group that does not exist, or is not a share group, has none.
 
         Raises:
             AuthorizationError: the client may not describe a group or a topic.
             UnsupportedVersion: a coordinator is older than 4.1.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
-            ArgumentValueError: a group is there twice, or a name is empty.
+            ArgumentValueError: a group occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -197,9 +197,9 @@ class ShareGroups(Groups):
             None by partition, in the order of ``offsets``.
 
         Raises:
-            GroupError: the group has members (NON_EMPTY_GROUP), or is no share group
-                (GROUP_ID_NOT_FOUND).
-            UnknownTopicOrPartition: there is no such partition.
+            GroupError: the group has members (NON_EMPTY_GROUP), or is not a share
+                group (GROUP_ID_NOT_FOUND).
+            UnknownTopicOrPartition: the partition does not exist.
             AuthorizationError: the client may not read the group or a topic.
             UnsupportedVersion: the coordinator is older than 4.1.
             RequestTimeout: the coordinator did not answer in time; offsets may be
@@ -262,15 +262,15 @@ class ShareGroups(Groups):
             None by topic, in the order of ``topics``.
 
         Raises:
-            GroupError: the group has members (NON_EMPTY_GROUP), or there is no share
-                group of that name (GROUP_ID_NOT_FOUND).
-            UnknownTopicOrPartition: there is no such topic, or the group has no offset
-                in it.
+            GroupError: the group has members (NON_EMPTY_GROUP), or is not a share
+                group (GROUP_ID_NOT_FOUND).
+            UnknownTopicOrPartition: the topic does not exist, or the group has no
+                offset in it.
             AuthorizationError: the client may not delete the group or read a topic.
             UnsupportedVersion: the coordinator is older than 4.1.
             RequestTimeout: the coordinator did not answer in time.
             AdminErrors: several topics failed.
-            ArgumentValueError: a topic is there twice, or a name is empty.
+            ArgumentValueError: a topic occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -361,7 +361,10 @@ def _offsets(
     wanted: Collection[TopicPartition] | None,
 ) -> Answer[str, _Offsets]:
     code, message = it.error_code, it.error_message
+    # A partition without an offset may be left out of the answer: it was asked for.
     found: _Offsets = dict.fromkeys(wanted or ())
+    # The error of a partition becomes that of its group: the caller asked for groups,
+    # and a dict with some of the offsets would look complete.
     for topic in it.topics:
         for partition in topic.partitions:
             tp = TopicPartition(topic.topic_name, partition.partition_index)
@@ -403,7 +406,7 @@ def check_starts(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, 
     """Check where the records of a share group are to begin.
 
     Raises:
-        ArgumentTypeError: they are no mapping from TopicPartition to int.
+        ArgumentTypeError: it is not a mapping from TopicPartition to int.
         ArgumentValueError: an offset is negative.
     """
     if not isinstance(offsets, Mapping):

@@ -1,8 +1,8 @@
 """The operations of `kafkaio.Admin` on groups of Kafka Streams (KIP-1071).
 
-A streams group is listed and deleted as any other group is, and its committed offsets
-are those of a group of consumers (see `kafkaio.admin._groups`). What it has of its own
-are a topology and tasks.
+A streams group is listed and deleted like any other group, and its committed offsets
+are those of a group of consumers (see `kafkaio.admin._groups`). Only the topology and
+the tasks are its own.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class StreamsGroups(Groups):
             The descriptions by name, in the order of ``groups``.
 
         Raises:
-            GroupError: there is no streams group of that name (GROUP_ID_NOT_FOUND).
+            GroupError: no streams group has that name (GROUP_ID_NOT_FOUND).
             AuthorizationError: the client may not describe a group.
             UnsupportedVersion: a coordinator is older than 4.1.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
-            ArgumentValueError: a group is there twice, or a name is empty.
+            ArgumentValueError: a group occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -104,12 +104,12 @@ class StreamsGroups(Groups):
             None by name, in the order of ``groups``.
 
         Raises:
-            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
-                name (GROUP_ID_NOT_FOUND).
+            GroupError: a group has members (NON_EMPTY_GROUP), or does not exist
+                (GROUP_ID_NOT_FOUND).
             AuthorizationError: the client may not delete a group.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
-            ArgumentValueError: a group is there twice, or a name is empty.
+            ArgumentValueError: a group occurs twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
         return await self.delete_consumer_groups(groups, timeout=timeout)

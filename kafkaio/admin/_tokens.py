@@ -1,6 +1,6 @@
 """The operations of `kafkaio.Admin` on delegation tokens (KIP-48, KIP-373).
 
-Brokers learn of a token a moment after it was made: a login with it fails until then.
+A broker gets a new token a moment later; until then a login with it is refused.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kafkaio.protocol._message import Request, Response
 AnswerT = TypeVar("AnswerT", bound=Response)
 
 _SINCE = "2.1"
-#: The version that can make a token for somebody else.
+#: The first version of CreateDelegationToken for another owner (KIP-373).
 _FOR_OTHERS = 3
-#: What the codes mean, which have no text in answers.
+#: The meanings of the codes: these answers have no message.
 _MEANINGS = {
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: (
         "the brokers have no delegation.token.secret.key, so that tokens are off"
@@ -39,7 +39,7 @@ _MEANINGS = {
         "brokers take it from no client that came without a login (PLAINTEXT, or TLS "
         "without a certificate), or that logged in with a token itself"
     ),
-    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "there is no token of that hmac",
+    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "no token has that hmac",
     ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: (
         "only the owner of the token and its renewers may do that"
     ),
@@ -68,7 +68,7 @@ class Tokens(Subject):
         Args:
             renewers: who may renew and expire it besides the owner, such as
                 ``User:alice``.
-            owner: whom it is for; by default whoever the client is. Another needs
+            owner: whom it is for; the client's own user by default. Another needs
                 Kafka 3.3 and the right to create tokens for that user (KIP-373).
             max_lifetime: seconds after which it expires although it is renewed; the
                 brokers' ``delegation.token.max.lifetime.ms`` by default.
@@ -82,7 +82,7 @@ class Tokens(Subject):
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: a principal has no type, or a time is impossible.
             UnsupportedVersion: the broker knows no tokens for others.
-            RequestTimeout: there was no answer in time.
+            RequestTimeout: no answer arrived in time.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -95,6 +95,8 @@ class Tokens(Subject):
         def build(terms: Terms) -> messages.CreateDelegationTokenRequest:
             if for_other is not None and terms.version < _FOR_OTHERS:
                 raise UnsupportedVersion("it makes no token for another owner")
+            # The token is for the client's own user. Older versions have no field for
+            # that; it must keep its default.
             nobody = (None, None) if terms.version >= _FOR_OTHERS else ("", "")
             kind, name = for_other or nobody
             return messages.CreateDelegationTokenRequest(
@@ -155,7 +157,7 @@ class Tokens(Subject):
                 login or logged in with a token; or another refusal.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: a time is impossible.
-            RequestTimeout: there was no answer in time; it may be renewed.
+            RequestTimeout: no answer arrived in time; it may be renewed.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -197,7 +199,7 @@ class Tokens(Subject):
                 login or logged in with a token; or another refusal.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: a time is impossible.
-            RequestTimeout: there was no answer in time; it may have expired.
+            RequestTimeout: no answer arrived in time; it may have expired.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -239,8 +241,8 @@ class Tokens(Subject):
             BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
                 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
                 login or logged in with a token; or another refusal.
-            ArgumentTypeError: an owner is no str.
-            ArgumentValueError: an owner has no type, or is there twice.
+            ArgumentTypeError: an owner is not a str.
+            ArgumentValueError: an owner has no type, or occurs twice.
             RequestTimeout: no broker answered in time.
             ClosedError: the admin client is closed, or not started.
         """
@@ -326,8 +328,8 @@ def check_principals(
     """Check principals, such as ``User:alice``, and take them apart.
 
     Raises:
-        ArgumentTypeError: one is no str.
-        ArgumentValueError: one has no type, or is there twice.
+        ArgumentTypeError: one is not a str.
+        ArgumentValueError: one has no type, or occurs twice.
     """
     found = [] if principals is None else items_of(name, principals)
     return distinct(name, [principal_of(name, each) for each in found])

@@ -3,7 +3,7 @@
 The controller makes and deletes topics, and every broker learns of it a moment later.
 `Topics.create_topics` can wait for that, because a program then uses the topic.
 
-Brokers answer in an order of their own, so that answers are matched by name or id.
+Brokers answer in any order, so that answers are matched by name or id.
 """
 
 from __future__ import annotations
@@ -64,16 +64,17 @@ AnswerT = TypeVar("AnswerT", bound=Response)
 #: A topic by name or by id.
 TopicId: TypeAlias = str | UUID
 
-#: Versions of requests that can say more: brokers' defaults for the number of
-#: partitions and replicas (CreateTopics), topics by their ids.
+#: The first versions of requests that have the brokers' defaults for the numbers of
+#: partitions and replicas (CreateTopics, KIP-464), and topics by their ids (KIP-516).
 _WITH_DEFAULTS, _DELETE_BY_ID, _DESCRIBE_BY_ID = 4, 6, 12
-#: The version of Metadata that tells what a client may do with a topic.
+#: The first version of Metadata with the operations that the client is allowed.
 _WITH_OPERATIONS = 8
-#: How many partitions one page of a description has.
+#: The most partitions in one page of a description: the broker's own default.
 _PAGE = 2_000
-#: How many topics one request of Metadata has; its answer has no pages.
+#: The most topics in one request of Metadata, whose answer is not paged and may not be
+#: too large to be received.
 _TOPICS_AT_ONCE = 200
-#: Topics whose absence is an answer, and nothing to wait for.
+#: Final here: that a topic does not exist is the answer.
 _MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _REACT = final_at(ApiKey.METADATA, *_MISSING)
 
@@ -121,9 +122,9 @@ class Topics(Subject):
                 POLICY_VIOLATION or another refusal.
             UnsupportedVersion: brokers before 2.4 need numbers of partitions and
                 replicas.
-            RequestTimeout: there was no answer in time; topics may still be created.
+            RequestTimeout: no answer arrived in time; topics may still be created.
             AdminErrors: several topics failed.
-            ArgumentValueError: a name is there twice.
+            ArgumentValueError: a name occurs twice.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -151,10 +152,10 @@ class Topics(Subject):
                 is_exact=True,
             )
         )
-        # Older brokers cannot create those alone that leave something to them.
+        # Older brokers fail only the topics that leave a number to their default.
         results = await ask(self._cluster, operation, by_name, deadline, "2.4")
         if validate_only:
-            # The ids in the answer belong to no topic.
+            # The controller draws ids even if it only validates: no topic has them.
             results.found = {
                 name: _without_id(created) for name, created in results.found.items()
             }
@@ -181,13 +182,13 @@ class Topics(Subject):
             None by topic, in the order of ``topics``.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: the topic does not exist.
             AuthorizationError: the client may not delete a topic.
             BrokerError: TOPIC_DELETION_DISABLED or another refusal.
             UnsupportedVersion: the brokers do not know topics by their ids.
-            RequestTimeout: there was no answer in time; topics may still be deleted.
+            RequestTimeout: no answer arrived in time; topics may still be deleted.
             AdminErrors: several topics failed.
-            ArgumentValueError: a topic is there twice.
+            ArgumentValueError: a topic occurs twice.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -202,7 +203,7 @@ class Topics(Subject):
             react=final_at(ApiKey.DELETE_TOPICS, *_MISSING),
             is_exact=True,
         )
-        # Older brokers cannot delete those alone that are given by id.
+        # Older brokers fail only the topics that are given by id.
         results = await ask(self._cluster, operation, wanted, deadline, "2.8")
         return outcome("delete topics", wanted, results)
 
@@ -267,13 +268,13 @@ class Topics(Subject):
             The descriptions by topic, in the order of ``topics``.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: the topic does not exist.
             AuthorizationError: the client may not describe a topic.
             InvalidTopic: a name is illegal.
             UnsupportedVersion: the brokers do not know topics by their ids.
             RequestTimeout: no broker answered in time.
             AdminErrors: several topics failed.
-            ArgumentValueError: a topic is there twice.
+            ArgumentValueError: a topic occurs twice.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -282,7 +283,7 @@ class Topics(Subject):
         results = Results[TopicId, TopicDescription]()
         names = [topic for topic in wanted if isinstance(topic, str)]
         ids = [topic for topic in wanted if not isinstance(topic, str)]
-        # A broker that is asked for both in one request answers to the ids alone.
+        # Two requests: a broker that gets names and ids in one answers the ids only.
         for same in names, ids:
             if not same:
                 continue
@@ -361,12 +362,13 @@ class Topics(Subject):
             destination=Broker,
             build=lambda _, __: request,
             read=read,
-            # It is no news of the client's own metadata.
+            # The broker may be behind. That does not make the client's own metadata out
+            # of date, as the table has it for these codes.
             react=lambda code: Reaction(retry=True) if code else reaction(3, 0),
         )
         nodes = await all_brokers(self._cluster, deadline)
         results = await ask(self._cluster, operation, nodes, deadline, "2.1")
-        # A broker that is gone by now does not lead anything.
+        # A broker that has left the cluster meanwhile leads nothing.
         failed = {
             node_id: error
             for node_id, error in results.failed.items()
@@ -406,8 +408,8 @@ class Topics(Subject):
                 deadline,
                 with_operations=with_operations,
             )
-        except UnsupportedVersion:  # before Kafka 3.7
-            return
+        except UnsupportedVersion:
+            return  # a broker before 3.7 has no eligible leaders
         except KafkaError as error:
             for item in behind:
                 del results.found[item]
@@ -415,7 +417,8 @@ class Topics(Subject):
             return
         for item, name in behind.items():
             found = pages.found.get(name)
-            # Another topic may have got the name since, or the topic may be gone.
+            # Between the two requests the topic may have been deleted, and another one
+            # created under its name.
             if found and found.topic_id == results.found[item].topic_id:
                 results.found[item] = found
 
@@ -443,6 +446,7 @@ class Topics(Subject):
             following = page.next_cursor
             if following is None:
                 break
+            # A broker whose cursor does not move on would be asked for ever.
             at = (following.topic_name, following.partition_index)
             if cursor is not None and at <= (cursor.topic_name, cursor.partition_index):
                 raise ProtocolError(
@@ -458,11 +462,9 @@ class Topics(Subject):
     async def _answer_of_any(
         self, request: Request[AnswerT], what: str, deadline: float, since: str
     ) -> AnswerT:
-        """Ask any broker.
-
-        An answer that has no partition with a leader is an answer as any other. The
-        client's own requests would be repeated then.
-        """
+        """Ask any broker, and return its answer whatever error codes are in it."""
+        # The client's own requests for metadata are repeated if no partition has a
+        # leader. An administrator wants to see just that.
         verb, _, noun = what.partition(" ")
         return await ask_one(
             self._cluster,
@@ -526,8 +528,8 @@ def check_new(topics: Iterable[NewTopic]) -> list[NewTopic]:
     """Check topics that are to be created.
 
     Raises:
-        ArgumentTypeError: one is no `NewTopic`, or a part of it has the wrong type.
-        ArgumentValueError: a name is there twice, or a topic has assignments and a
+        ArgumentTypeError: one is not a `NewTopic`, or a part of it has the wrong type.
+        ArgumentValueError: a name occurs twice, or a topic has assignments and a
             number of partitions or replicas.
         InvalidTopic: a name is illegal.
     """
@@ -563,7 +565,7 @@ def check_ids(topics: Iterable[TopicId]) -> list[TopicId]:
 
     Raises:
         ArgumentTypeError: one is neither.
-        ArgumentValueError: one is there twice, or a name is empty.
+        ArgumentValueError: one occurs twice, or a name is empty.
     """
     found = items_of("topics", topics)
     for topic in found:
@@ -607,6 +609,7 @@ def _creatable(topic: NewTopic, version: int) -> messages.CreatableTopic:
                 raise UnsupportedVersion(
                     f"{name}: this broker has no default, and needs a number"
                 )
+    # -1 stands for the brokers' default, and for "see the assignments".
     partitions, factor = topic.partitions, topic.replication_factor
     return messages.CreatableTopic(
         name=topic.name,
@@ -626,6 +629,8 @@ def _creatable(topic: NewTopic, version: int) -> messages.CreatableTopic:
 
 
 def _created(topic: messages.CreatableTopicResult) -> CreatedTopic:
+    # A client that may create a topic but not describe its configs gets an error code
+    # in their place (KIP-525). The topic was created all the same.
     hides = topic.topic_config_error_code != ErrorCode.NONE
     return CreatedTopic(
         name=topic.name,
@@ -662,11 +667,12 @@ def _without_id(created: CreatedTopic) -> CreatedTopic:
 def _unled(
     response: messages.MetadataResponse, names: Collection[str]
 ) -> dict[str, str]:
-    """Say what a broker lacks of topics, by the names of those that it lacks."""
+    """Return why topics cannot be used at a broker yet, by name."""
     seen = {topic.name: topic for topic in response.topics}
     missing: dict[str, str] = {}
     for name in names:
         topic = seen.get(name)
+        # Some errors of a topic come with its partitions, which then say more.
         if topic is None or (topic.error_code and not topic.partitions):
             missing[name] = "it does not know the topic yet"
             continue
@@ -699,9 +705,9 @@ def _deletion(items: Sequence[TopicId], terms: Terms) -> messages.DeleteTopicsRe
 def _read_deletion(
     response: messages.DeleteTopicsResponse, items: Sequence[TopicId]
 ) -> Iterator[Answer[TopicId, None]]:
+    # In versions with ids, an item is either a name or an id; the answer has both.
     wanted = frozenset(items)
     for it in response.responses:
-        # The answer has name and id of what was asked for by either.
         item: TopicId = it.topic_id if it.topic_id in wanted else it.name or it.topic_id
         yield Answer(item, None, it.error_code, it.error_message)
 
@@ -787,6 +793,7 @@ def _description(
                 tuple(it.isr_nodes),
                 tuple(it.offline_replicas),
             )
+            # Brokers send them in any order.
             for it in sorted(topic.partitions, key=lambda each: each.partition_index)
         ),
         authorized_operations=operations_of(topic.topic_authorized_operations)

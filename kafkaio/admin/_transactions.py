@@ -1,19 +1,20 @@
 """The operations of `kafkaio.Admin` on transactions (KIP-664, KIP-939).
 
-A transaction is known in two places. Its coordinator knows the transactional id, the
-state and the partitions. The leader of each partition knows which producer has an open
+A transaction has its state in two places. Its coordinator has the transactional id, the
+state and the partitions. The leader of each partition has the producers with an open
 transaction there, and where it begins. A transaction *hangs* if it is open at a leader
 and its coordinator does not have it, or has it without that partition: no marker will
-ever be written, and readers with ``read_committed`` wait there for good. Brokers before
-3.6 let that happen when a write arrives after the end of its transaction.
+ever be written, and readers with ``read_committed`` wait there for good. With brokers
+before 3.6 that happens when a write arrives after the end of its transaction.
 
-What is aborted here is a partition's part of a transaction, by a marker that no
-coordinator knows of. That is right for a late write. For a transaction that does not
-hang the rest would still be committed, which is why `abort_transaction` asks first.
+`Transactions.abort_transaction` aborts the transaction in one partition, by a marker
+that the coordinator does not know about. That is right for a late write. A transaction
+that does not hang would still be committed in its other partitions, so the coordinator
+is asked first.
 
-There is another way to hang, and an abort is wrong for it: the marker was lost. Kafka
-4.3.1 drops the marker of a partition that has no leader, and calls the transaction
-complete. If it was committed, the records that hang there are committed ones.
+A transaction also hangs if its marker was lost, and then an abort may be wrong. Kafka
+4.3.1 drops the marker of a partition without a leader, and completes the transaction.
+If it was committed, the records that hang there are committed.
 """
 
 from __future__ import annotations
@@ -74,26 +75,29 @@ ValueT = TypeVar("ValueT")
 
 #: What brokers allow by default as ``transaction.max.timeout.ms``.
 _MAX_TRANSACTION_TIMEOUT_MS = 900_000
-#: The versions of ListTransactions that know the filters, and Kafka's that know those.
+#: The first versions of ListTransactions with the filters, and their Kafka releases.
 _DURATION_FROM, _PATTERN_FROM = (1, "3.8"), (2, "4.1")
-#: The part of the time that leaders get, before coordinators are asked.
+#: The part of the time that leaders get in `Transactions.find_hanging_transactions`,
+#: before coordinators are asked.
 _SHARE = 2 / 3
-#: The version of WriteTxnMarkers whose rule is: the epoch must not be older.
+#: The version of WriteTxnMarkers to use: the epoch of the marker must not be older than
+#: that of the producer. In version 2 it may have to be newer (KIP-1228).
 _MARKERS_VERSION = 1
-#: The last transaction of the producer was, or is being, committed.
+#: The states after a commit: the last transaction was, or is being, committed.
 _COMMITTED = frozenset(
     {TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT}
 )
-#: Milliseconds that a transaction may be older than the longest time-out: it is aborted
-#: by a task of the coordinator that runs now and then.
+#: Milliseconds that a transaction may live beyond its timeout: the coordinator aborts
+#: it in a periodic task.
 _MARGIN_MS = 300_000
-#: What a broker that was asked for by its id says of a partition that it does not have.
+#: Final for a broker that was named by its id: it has no replica of the partition, and
+#: the leader, which metadata would name, was not asked for.
 _NO_REPLICA = final_at(
     ApiKey.DESCRIBE_PRODUCERS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
-#: The coordinator epoch to send where no marker was ever written.
+#: The coordinator epoch of a marker if the partition has none yet.
 _FIRST_EPOCH = 0
 
 
@@ -195,7 +199,7 @@ class Transactions(Subject):
             The producers by partition, in the order of ``partitions``.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: the partition does not exist.
             BrokerError: NOT_LEADER_OR_FOLLOWER, if ``broker`` has no replica of the
                 partition; or another refusal.
             UnsupportedVersion: a broker is too old.
@@ -216,17 +220,18 @@ class Transactions(Subject):
         max_transaction_timeout_ms: int = _MAX_TRANSACTION_TIMEOUT_MS,
         timeout: float | None = None,
     ) -> list[HangingTransaction]:
-        """Find transactions that are open in a partition, and that nobody will end.
+        """Find transactions that are open in a partition and that no broker will end.
 
         A transaction hangs if it is open at the partition's leader for longer than any
         may be, while its coordinator does not have it, or has it without the
         partition. Readers with ``read_committed`` wait at its start for good, until
         `abort_transaction` ends it. Brokers before 3.6 let that happen; and Kafka 4.3.1
         loses the markers of partitions without a leader, of committed transactions as
-        well. It needs Kafka
-        3.0, and asks every broker, so that all of them have to answer. It needs the
-        right to describe every transactional id: brokers say nothing of the others,
-        whose old transactions then look as if nobody had them.
+        well.
+
+        It needs Kafka 3.0, and asks every broker, so that all of them have to answer.
+        It needs the right to describe every transactional id: brokers leave out the
+        others, whose old transactions then look as if they hung.
 
         Args:
             broker: looks only at partitions that this broker leads.
@@ -256,9 +261,11 @@ class Transactions(Subject):
                 f"{max_transaction_timeout_ms}"
             )
         names = None if topics is None else topics_of(topics)
+        # Compared with timestamps of records, so by the clock of the wall.
         oldest = wall_ms() - max_transaction_timeout_ms - _MARGIN_MS
         partitions = await self._partitions_of(broker, names, deadline)
-        # A leader that does not answer leaves time for the others' transactions.
+        # A leader that does not answer must leave time to ask the coordinators about
+        # the transactions of the others.
         early = now() + _SHARE * (deadline - now())
         results = await self._producers(partitions, early)
         candidates = [
@@ -271,6 +278,7 @@ class Transactions(Subject):
         found: list[HangingTransaction] = []
         if candidates:
             found = await self._hanging_of(candidates, deadline)
+        # Only now: what hangs elsewhere is in the results of the error.
         if results.failed:
             by_partition = Results[TopicPartition, list[HangingTransaction]]()
             by_partition.failed = dict(results.failed)
@@ -289,18 +297,18 @@ class Transactions(Subject):
     ) -> None:
         """Abort a hanging transaction in one partition, so that readers go on.
 
-        It writes a marker that the coordinator knows nothing of. So it must not be
-        used on a transaction that does not hang: that would be aborted in this
-        partition and committed in all others. The coordinators are asked first, and a
-        transaction that one of them still has is refused. They say nothing of ids that
-        the client may not describe. It needs the right to alter the cluster, and Kafka
-        3.0, or 2.8 with ``force``.
+        It writes a marker that the coordinator does not know about. A transaction that
+        does not hang would be aborted in this partition and committed in all others.
+        Therefore the coordinators are asked first, and the call is refused if one of
+        them still has the transaction. They leave out ids that the client may not
+        describe. It needs the right to alter the cluster, and Kafka 3.0, or 2.8 with
+        ``force``.
 
-        What hangs may be committed. Kafka 4.3.1 drops the marker of a partition that
-        has no leader, and calls the transaction complete; then the records that hang
-        are committed ones, and an abort loses them. So it is refused, too, if the last
-        transaction of the producer was committed. Once the producer has gone on to
-        another transaction, nobody knows any more: look at the records before.
+        A transaction that hangs may have been committed. Kafka 4.3.1 drops the marker
+        of a partition without a leader and completes the transaction; then the records
+        that hang are committed, and an abort loses them. The call is also refused if
+        the last transaction of the producer was committed. Once the producer has begun
+        another transaction, the brokers cannot tell: look at the records first.
 
         Args:
             partition: where it is open, as `find_hanging_transactions` returns it.
@@ -323,6 +331,8 @@ class Transactions(Subject):
         tp = partition_of(partition)
         described = (await self._producers([tp], deadline)).or_raise()
         name = f"{tp.topic}-{tp.partition}"
+        # The first offset names the transaction: a producer id may have begun another
+        # one since the caller found it.
         found = [
             producer
             for producer in described[tp]
@@ -353,11 +363,11 @@ class Transactions(Subject):
         *,
         timeout: float | None = None,
     ) -> dict[str, ProducerIdAndEpoch]:
-        """End the producers of transactional ids, and abort what they have open.
+        """Fence the producers of transactional ids, and abort their open transactions.
 
-        Each id gets a new epoch, as if another producer had started with it: the one
-        that has it now is ``Fenced`` with its next request. When the call
-        returns, an open transaction was aborted. An id that is unknown is created.
+        Each id gets a new epoch, as if another producer had started with it: the next
+        request of the present producer fails as ``Fenced``. When the call returns, its
+        open transaction has been aborted. An unknown id is created.
 
         The call's timeout becomes the transaction timeout of the ids, until a producer
         starts with them: brokers refuse one above ``transaction.max.timeout.ms``.
@@ -379,8 +389,8 @@ class Transactions(Subject):
         """
         deadline = self._deadline(timeout)
         wanted = _ids(ids)
-        # The coordinator takes the time-out of the transaction for its own write, so
-        # it must not be as short as the producer would never want it (KAFKA-16047).
+        # The coordinator applies the transaction timeout to its own write, so that a
+        # very short one could not be met (KAFKA-16047).
         timeout_ms = max(1, int((deadline - now()) * 1000))
 
         def read(
@@ -400,7 +410,7 @@ class Transactions(Subject):
             ),
             read=read,
             name=repr,
-            batch=lambda _: 1,
+            batch=lambda _: 1,  # InitProducerId has one transactional id
         )
         results = await ask(self._cluster, operation, wanted, deadline, "0.11")
         return outcome("fence the producers", wanted, results)
@@ -413,8 +423,8 @@ class Transactions(Subject):
     ) -> None:
         """Abort the open transaction of one transactional id, and fence its producer.
 
-        It is `fence_producers` for one id. It ends also a transaction that takes part
-        in a two-phase commit and has no timeout (KIP-939).
+        It is `fence_producers` for one id. It also ends a transaction of a two-phase
+        commit, which has no timeout (KIP-939).
 
         Args:
             transactional_id: the id.
@@ -464,7 +474,7 @@ class Transactions(Subject):
     async def _described_transactions(
         self, transactional_ids: Iterable[str], deadline: float
     ) -> Results[str, TransactionDescription]:
-        """Ask the coordinators what they know of transactional ids."""
+        """Describe transactional ids by their coordinators."""
         asked: dict[str, int] = {}
 
         def build(
@@ -496,7 +506,7 @@ class Transactions(Subject):
     async def _owners(
         self, producer_ids: Collection[int], deadline: float
     ) -> dict[int, TransactionDescription]:
-        """What coordinators know of producer ids; one that none knows is left out."""
+        """Return the descriptions by producer id; unknown producer ids are left out."""
         request = messages.ListTransactionsRequest(
             producer_id_filters=sorted(producer_ids)
         )
@@ -505,7 +515,8 @@ class Transactions(Subject):
             [each.transactional_id for each in listed], deadline
         )
         for transactional_id, error in list(results.failed.items()):
-            if _is_unknown_id(error):  # it has expired since
+            if _is_unknown_id(error):
+                # The transactional id expired after it was listed.
                 del results.failed[transactional_id]
         found = results.or_raise()
         return {each.producer_id: each for each in found.values()}
@@ -516,7 +527,7 @@ class Transactions(Subject):
         deadline: float,
         broker: int | None = None,
     ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
-        """Ask the leaders of partitions, or a broker, which producers they remember."""
+        """Describe the producers of partitions by their leaders, or by a broker."""
         operation: Operation[
             TopicPartition,
             tuple[ProducerState, ...],
@@ -527,12 +538,11 @@ class Transactions(Subject):
             destination=Leader if broker is None else lambda _: Broker(broker),
             build=_ask_for_producers,
             read=_read_producers,
-            # A broker that has no replica now is not asked again.
             react=None if broker is None else _NO_REPLICA,
         )
         need_brokers(self._cluster, "describe producers")
         wanted = list(partitions)
-        # To route to a leader of a topic that does not exist would create the topic.
+        # To look for the leader of a topic that does not exist could create the topic.
         missing = await self._cluster.missing_partitions(wanted, deadline - now())
         there = [tp for tp in wanted if tp not in missing]
         results = await ask(self._cluster, operation, there, deadline, "2.8")
@@ -544,7 +554,7 @@ class Transactions(Subject):
         candidates: Sequence[tuple[TopicPartition, ProducerState]],
         deadline: float,
     ) -> list[HangingTransaction]:
-        """Those of the candidates that no coordinator knows as open."""
+        """Return the candidates that no coordinator has as open."""
         ids = {producer.producer_id for _, producer in candidates}
         owners = await self._owners(ids, deadline)
         found = [
@@ -557,7 +567,8 @@ class Transactions(Subject):
     async def _still_open(
         self, found: Sequence[HangingTransaction], deadline: float
     ) -> list[HangingTransaction]:
-        # Leaders were asked before coordinators: one may have ended in between.
+        # Race: a transaction may end after its leader was asked and before its
+        # coordinator is. It then looks as if it hung. The leader decides, asked again.
         partitions = dict.fromkeys(each.partition for each in found)
         described = (await self._producers(partitions, deadline)).or_raise()
         return [
@@ -642,6 +653,8 @@ def _checked(
 def _read_listing(
     response: messages.ListTransactionsResponse, items: Sequence[int]
 ) -> Iterator[Answer[int, list[TransactionListing]]]:
+    # A broker passes over states that it does not know, and answers with the others. A
+    # misspelled state must not look like a cluster without such transactions.
     if response.unknown_state_filters:
         unknown = ", ".join(response.unknown_state_filters)
         raise ArgumentValueError(f"states: the brokers do not know {unknown}")
@@ -662,7 +675,7 @@ def _description(
     state: messages.DescribeTransactionsResponseTransactionState, coordinator: int
 ) -> TransactionDescription:
     how_far = TransactionState(state.transaction_state)
-    # Brokers tell the start of the last one, too.
+    # Brokers also tell the start of the last transaction when it has ended.
     begun = state.transaction_start_time_ms if how_far.is_open else -1
     return TransactionDescription(
         transactional_id=state.transactional_id,
@@ -727,15 +740,13 @@ def _producer_state(state: messages.ProducerState) -> ProducerState:
 
 
 def _has(owner: TransactionDescription | None, tp: TopicPartition) -> bool:
-    """Whether a coordinator is going to end a transaction in a partition."""
+    """Whether a coordinator has a transaction open in a partition, and will end it."""
     return owner is not None and owner.state.is_open and tp in owner.partitions
 
 
 def _may_have_committed(owner: TransactionDescription, producer: ProducerState) -> bool:
-    """Whether what a leader has open may be part of what a coordinator has committed.
-
-    In the newer protocol the end of a transaction raises the epoch by one (KIP-890).
-    """
+    """Whether an open transaction may be part of the one that was committed."""
+    # With KIP-890 the end of a transaction raises the epoch by one.
     return owner.state in _COMMITTED and owner.producer_epoch in {
         producer.producer_epoch,
         producer.producer_epoch + 1,
@@ -743,10 +754,9 @@ def _may_have_committed(owner: TransactionDescription, producer: ProducerState) 
 
 
 def _raise_failed(what: str, results: Results[ItemT, ValueT]) -> None:
-    """Raise the errors of the items that failed, with the results of the others.
-
-    A call that no broker can take is one error, whatever the number of brokers.
-    """
+    """Raise the errors of the items that failed, with the results of the others."""
+    # An argument that the brokers do not know is one error of the call, and not an
+    # AdminErrors with the same error of each broker.
     for error in results.failed.values():
         if isinstance(error, UsageError):
             raise error
@@ -780,7 +790,8 @@ def _abort_marker(
         producer_epoch=producer.producer_epoch,
         transaction_result=False,
         topics=[topic],
-        # An older epoch than that of the last marker is refused.
+        # The leader refuses an epoch older than that of its last marker, so as not to
+        # take one from a coordinator that was replaced.
         coordinator_epoch=_FIRST_EPOCH if epoch is None else epoch,
     )
     return messages.WriteTxnMarkersRequest(markers=[marker])

@@ -87,7 +87,7 @@ class PartitionDescription:
 
     Attributes:
         partition: the number of the partition.
-        leader: the leader; None if there is none now.
+        leader: the leader; None while the partition has none.
         leader_epoch: how often the leader has changed; None from brokers before 2.1.
         replicas: all replicas; the first is the preferred leader.
         isr: the replicas that are in sync.
@@ -1029,7 +1029,7 @@ class ClusterDescription:
         cluster_id: the id of the cluster.
         controller: the node id of the active controller, as far as the node says it:
             brokers of a cluster without ZooKeeper name a broker that forwards to it.
-            None if there is none now.
+            None while no controller is active.
         brokers: the brokers, in the order of their node ids; with
             ``bootstrap_controllers`` the controllers.
         fenced: the node ids of the brokers that are registered and not alive. Empty
@@ -1144,7 +1144,8 @@ class QuorumDescription:
     """The controllers, which keep the cluster's metadata by Raft (KIP-595).
 
     Attributes:
-        leader: the node id of the active controller; None if there is none now.
+        leader: the node id of the active controller; None while no controller is
+            active.
         leader_epoch: how often it has changed.
         high_watermark: the end of what is committed in the log of the metadata.
         voters: the controllers, in the order of their node ids.

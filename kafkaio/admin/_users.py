@@ -1,6 +1,6 @@
-"""The operations of `kafkaio.Admin` on users whose passwords brokers keep (KIP-554).
+"""The operations of `kafkaio.Admin` on users and their passwords for SCRAM (KIP-554).
 
-Brokers never get a password: it is hashed here, in a thread, once for all attempts.
+Brokers never get a password. It is hashed here, in a thread, once for all attempts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NUMBERS: Final[Mapping[ScramMechanism, int]] = MappingProxyType(
     {ScramMechanism.SCRAM_SHA_256: 1, ScramMechanism.SCRAM_SHA_512: 2}
 )
 _MECHANISMS: Final = {number: mechanism for mechanism, number in _NUMBERS.items()}
-#: Bytes of a salt that is made here.
+#: Bytes of a generated salt.
 _SALT: Final = 24
 #: The most iterations that the protocol can carry.
 _MOST_ITERATIONS: Final = 2**31 - 1
@@ -70,8 +70,8 @@ class Users(Subject):
         Raises:
             AuthorizationError: the client may not describe the cluster.
             BrokerError: RESOURCE_NOT_FOUND, if a user has no password.
-            ArgumentTypeError: the name of a user is no str.
-            ArgumentValueError: a name is empty, or there twice.
+            ArgumentTypeError: the name of a user is not a str.
+            ArgumentValueError: a name is empty, or occurs twice.
             UnsupportedVersion: the broker is too old.
             RequestTimeout: no broker answered in time. Kafka 4.3.1 never answers
                 a client that asks for all users and may not describe the cluster.
@@ -144,13 +144,13 @@ class Users(Subject):
 
         Raises:
             AuthorizationError: the client may not alter the cluster.
-            BrokerError: RESOURCE_NOT_FOUND, if there is no password to delete;
+            BrokerError: RESOURCE_NOT_FOUND, if the password does not exist;
                 UNACCEPTABLE_CREDENTIAL, if there are too few iterations or too many.
             ArgumentTypeError: a part of an alteration has the wrong type.
-            ArgumentValueError: a user and a mechanism are there twice, or a part is
+            ArgumentValueError: a user and a mechanism occur twice, or a part is
                 impossible.
             UnsupportedVersion: the broker is too old.
-            RequestTimeout: there was no answer in time; passwords may be changed.
+            RequestTimeout: no answer arrived in time; passwords may be changed.
             AdminErrors: several users failed.
             ClosedError: the admin client is closed, or not started.
         """
@@ -206,7 +206,8 @@ class Users(Subject):
             self._cluster,
             ("describe", "all users"),
             messages.DescribeUserScramCredentialsRequest,
-            # None means the same, but Kafka fails to refuse it and never answers.
+            # None means the same. But for a client that may not describe the cluster
+            # Kafka fails while it makes the refusal, and never answers.
             lambda _: messages.DescribeUserScramCredentialsRequest(users=[]),
             lambda it: (it.error_code, it.error_message),
             to=ANY,
@@ -231,7 +232,8 @@ class Users(Subject):
             with anyio.fail_after(deadline - now()):
                 for each in alterations:
                     if isinstance(each, ScramUpsertion):
-                        # Hashlib lets other threads run meanwhile.
+                        # Thousands of iterations take milliseconds, in which the loop
+                        # would stand still. hashlib releases the GIL meanwhile.
                         work = partial(_hash, each)
                         hashed = await start_thread(work, "kafkaio hashes a password")
                         found[each.user].append(hashed)
@@ -272,8 +274,8 @@ def check_users(users: Iterable[str]) -> list[str]:
     """Check names of users.
 
     Raises:
-        ArgumentTypeError: one is no str.
-        ArgumentValueError: one is empty, or there twice.
+        ArgumentTypeError: one is not a str.
+        ArgumentValueError: one is empty, or occurs twice.
     """
     found = items_of("users", users)
     for user in found:
@@ -296,7 +298,7 @@ def check_alterations(
     Raises:
         ArgumentTypeError: one is neither an upsertion nor a deletion, or a part of it
             has the wrong type.
-        ArgumentValueError: a user and a mechanism are there twice, or a part is
+        ArgumentValueError: a user and a mechanism occur twice, or a part is
             impossible.
     """
     checked = [_checked(each) for each in items_of("alterations", alterations)]
@@ -319,7 +321,7 @@ def _checked(it: object) -> ScramAlteration:
 
 
 def _check_secrets(it: ScramUpsertion) -> None:
-    # No message shows what was given: it may be the password in the wrong place.
+    # No message shows the value: it may be the password in the wrong place.
     if not isinstance(it.password, str):
         raise ArgumentTypeError(f"password must be str, not {type_name(it.password)}")
     if not it.password:

@@ -210,7 +210,7 @@ def request_type(api_key: int) -> type[Request[Response]]:
     """
     found = _REQUESTS.get(api_key)
     if found is None:
-        raise ProtocolError(f"there is no request with API key {api_key}")
+        raise ProtocolError(f"no request has API key {api_key}")
     module, name = found
     message = getattr(import_module(f"kafkaio.protocol.messages.{module}"), name)
     assert isinstance(message, type)

@@ -155,7 +155,7 @@ async def test_what_has_configs(admin: Admin, topic: TopicFactory) -> None:
 async def test_changes_that_cannot_be(admin: Admin) -> None:
     resource = ConfigResource(TOPIC, "t")
     twice = [ConfigChange("a", "1"), ConfigChange("a", "2")]
-    with pytest.raises(ArgumentValueError, match="a is there twice"):
+    with pytest.raises(ArgumentValueError, match="a occurs twice"):
         await admin.incremental_alter_configs({resource: twice})
     with pytest.raises(ArgumentValueError, match="a value belongs to every change"):
         await admin.incremental_alter_configs({resource: [ConfigChange("a", None)]})

@@ -259,7 +259,7 @@ async def test_what_is_asked_of_nothing(admin: Admin) -> None:
     assert await admin.delete_consumer_groups([]) == {}
     assert await admin.lag([]) == {}
     assert await admin.list_consumer_group_offsets([]) == {}
-    with pytest.raises(ArgumentValueError, match="'g' is there twice"):
+    with pytest.raises(ArgumentValueError, match="'g' occurs twice"):
         await admin.describe_consumer_groups(["g", "g"])
     with pytest.raises(ArgumentValueError, match="did you mean 'Stable'"):
         await admin.list_groups(states=["stabl"])

@@ -164,7 +164,7 @@ MUTANTS: Final = (
     _manager(
         name="EndTxn is sent before all is acknowledged",
         function="end_if_drained",
-        old="and self._accumulator.is_drained",
+        old="and self._accumulator.backlog.is_empty",
         new="",
     ),
     _manager(

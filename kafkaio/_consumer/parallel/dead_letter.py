@@ -44,10 +44,6 @@ class DeadLetter:
         self._producer = producer
         self._topic = topic
 
-    def through(self, producer: RecordSender) -> DeadLetter:
-        """Return one that writes to the same topic through a transaction."""
-        return DeadLetter(producer, self._topic)
-
     def __repr__(self) -> str:
         return f"<DeadLetter {self._topic!r}>"
 
@@ -75,3 +71,8 @@ class DeadLetter:
         await self._producer.send(
             self._topic, record.value, key=record.key, headers=headers
         )
+
+
+def through(transaction: RecordSender, letter: DeadLetter) -> DeadLetter:
+    """Return a dead letter that writes to the same topic within a transaction."""
+    return DeadLetter(transaction, letter._topic)

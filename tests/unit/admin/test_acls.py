@@ -229,13 +229,16 @@ async def test_an_answer_with_another_number_of_results(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"operation": "reed"}, "AclOperation 'reed'; did you mean 'READ'"),
+        (
+            {"operation": "reed"},
+            "'reed' is not a member of AclOperation; did you mean 'READ'",
+        ),
         ({"operation": AclOperation.ANY}, "operation='ANY' is for filters"),
-        ({"operation": AclOperation.UNKNOWN}, "'UNKNOWN' stands for what is not"),
+        ({"operation": AclOperation.UNKNOWN}, "'UNKNOWN' stands for an unknown"),
         ({"pattern_type": AclPatternType.MATCH}, "'MATCH' is for filters"),
         ({"resource_name": ""}, "resource_name must not be empty"),
-        ({"principal": "alice"}, "principal='alice' has to have a type"),
-        ({"principal": "User:"}, "has to have a type"),
+        ({"principal": "alice"}, "principal='alice' must have a type"),
+        ({"principal": "User:"}, "must have a type"),
     ],
 )
 async def test_entries_that_are_impossible(
@@ -249,7 +252,7 @@ async def test_entries_that_are_impossible(
 
 async def test_arguments_of_the_wrong_kind(cluster: FakeCluster) -> None:
     async with admin_of(cluster) as admin:
-        with pytest.raises(ArgumentValueError, match="is there twice"):
+        with pytest.raises(ArgumentValueError, match="occurs twice"):
             await admin.create_acls([READ, replace(READ)])
         with pytest.raises(ArgumentTypeError, match="collection of AclBinding"):
             await admin.create_acls([AclBindingFilter()])  # type: ignore[list-item]
@@ -263,5 +266,5 @@ async def test_arguments_of_the_wrong_kind(cluster: FakeCluster) -> None:
             await admin.describe_acls(READ)  # type: ignore[arg-type]
         with pytest.raises(ArgumentTypeError, match="principal must be str or None"):
             await admin.delete_acls([AclBindingFilter(principal=3)])  # type: ignore[arg-type]
-        with pytest.raises(ArgumentValueError, match="is there twice"):
+        with pytest.raises(ArgumentValueError, match="occurs twice"):
             await admin.delete_acls([AclBindingFilter(), AclBindingFilter()])

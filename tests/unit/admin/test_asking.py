@@ -116,5 +116,5 @@ async def test_a_cancellation_is_that_of_the_operation() -> None:
 
 def test_an_item_that_is_there_twice() -> None:
     assert distinct("topics", ["b", "a"]) == ["b", "a"]
-    with pytest.raises(ArgumentValueError, match="topics: 'a' is there twice"):
+    with pytest.raises(ArgumentValueError, match="topics: 'a' occurs twice"):
         distinct("topics", ["a", "b", "a"])

@@ -205,8 +205,8 @@ async def test_older_brokers_answer_for_each_feature(cluster: FakeCluster) -> No
         (["a"], ArgumentTypeError, "updates must be a mapping"),
         ({"a": 3}, ArgumentTypeError, "FeatureUpdate by name, not 'a': int"),
         ({"a": FeatureUpdate(0)}, ArgumentValueError, "that is a downgrade"),
-        ({"a": FeatureUpdate(-1)}, ArgumentValueError, "no level -1 of 'a'"),
-        ({"": FeatureUpdate(1)}, ArgumentValueError, "no level 1 of ''"),
+        ({"a": FeatureUpdate(-1)}, ArgumentValueError, "'a' cannot have level -1"),
+        ({"": FeatureUpdate(1)}, ArgumentValueError, "'' cannot have level 1"),
         ({"a": FeatureUpdate("1")}, ArgumentTypeError, "must be int, not str"),  # type: ignore[arg-type]
         (
             {"a": FeatureUpdate(1, "UPGRAD")},  # type: ignore[arg-type]

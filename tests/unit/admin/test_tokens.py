@@ -166,7 +166,7 @@ async def test_tokens_are_described_the_oldest_first(cluster: FakeCluster) -> No
     [
         (E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, "came without a login (PLAINTEXT"),
         (E.DELEGATION_TOKEN_AUTH_DISABLED, "have no delegation.token.secret.key"),
-        (E.DELEGATION_TOKEN_NOT_FOUND, "there is no token of that hmac"),
+        (E.DELEGATION_TOKEN_NOT_FOUND, "no token has that hmac"),
         (E.DELEGATION_TOKEN_OWNER_MISMATCH, "only the owner of the token"),
         (E.DELEGATION_TOKEN_EXPIRED, "the token has expired"),
         (E.INVALID_PRINCIPAL_TYPE, "principals of type User"),
@@ -200,11 +200,11 @@ async def test_no_right_to_make_a_token(cluster: FakeCluster) -> None:
 
 async def test_arguments_of_the_wrong_kind(cluster: FakeCluster) -> None:
     async with admin_of(cluster) as admin:
-        with pytest.raises(ArgumentValueError, match="owner='alice' has to have"):
+        with pytest.raises(ArgumentValueError, match="owner='alice' must have"):
             await admin.create_delegation_token(owner="alice")
         with pytest.raises(ArgumentTypeError, match="renewers must be a collection"):
             await admin.create_delegation_token(renewers="User:alice")
-        with pytest.raises(ArgumentValueError, match="is there twice"):
+        with pytest.raises(ArgumentValueError, match="occurs twice"):
             await admin.create_delegation_token(renewers=["User:a", "User:a"])
         for wrong in (0, -1.0, float("inf"), float("nan")):
             with pytest.raises(ArgumentValueError, match="max_lifetime"):
