@@ -794,8 +794,8 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         self._progress = progress
         self._wakeup = Wakeup()
         # Items whose broker is known, and those that a broker was asked for.
-        # Invariant: a broker has at most one request in flight. Items that are routed to
-        # it meanwhile wait in the queue, and go together into its next request.
+        # Invariant: a broker has at most one request in flight. Items routed to it
+        # meanwhile wait in the queue, and go together into its next request.
         self._queued: dict[int, list[ItemT]] = defaultdict(list)
         self._in_flight: dict[int, Sequence[ItemT]] = {}
         self._contacts: dict[int, Contact] = {}
