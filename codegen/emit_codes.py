@@ -47,10 +47,12 @@ from __future__ import annotations
 from enum import IntEnum
 from importlib import import_module
 
+from kafkaio._public import public
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Request, Response
 
 
+@public("kafkaio.protocol")
 class ApiKey(IntEnum):
     """Every API key that Kafka has assigned, those of removed APIs included."""
 
@@ -70,7 +72,7 @@ def request_type(api_key: int) -> type[Request[Response]]:
     """
     found = _REQUESTS.get(api_key)
     if found is None:
-        raise ProtocolError(f"there is no request with API key {{api_key}}")
+        raise ProtocolError(f"no request has API key {{api_key}}")
     module, name = found
     message = getattr(import_module(f"kafkaio.protocol.messages.{{module}}"), name)
     assert isinstance(message, type)
@@ -89,7 +91,7 @@ from kafkaio._public import public
 
 @public("kafkaio")
 class ErrorCode(IntEnum):
-    """What a broker may answer; NONE is success.
+    """The error codes of brokers; NONE is success.
 
     A number that is not in the list, from a newer broker, is UNKNOWN_SERVER_ERROR.
     """

@@ -13,7 +13,7 @@ __all__ = ["JACKSON_VERSION", "KAFKA_VERSION", "fetch", "kafka_clients", "schema
 
 #: The release whose schemas are generated. Raising it is the whole upgrade.
 KAFKA_VERSION = "4.3.1"
-#: What the JSON converters inside the clients jar need at run time (tests only).
+#: Jars that the JSON converters of the clients jar need at run time (tests only).
 JACKSON_VERSION = "2.19.0"
 
 _SCHEMA = re.compile(r"common/message/\w+\.json")

@@ -37,7 +37,7 @@ _LOG_BACK_ENDS: Final = frozenset(
         "logback-classic",
     }
 )
-# What a 4.3 broker needs, found by elimination; the rest of its dependencies
+# The jars that a 4.3 broker needs, found by elimination; the rest of its dependencies
 # serve tiered storage, the storage tool and Connect.
 _SMALL: Final = frozenset(
     {

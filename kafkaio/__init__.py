@@ -30,8 +30,8 @@ __all__, __getattr__, __dir__ = lazy(
             *("Assigned", "Assignor", "Batch", "BatchIterator", "Consumer"),
             *("ConsumerStatistics", "DeadLetter", "Hold", "Lane", "LaneBatches"),
             *("LaneIterator", "Layout", "Lost", "PartitionStatistics", "Poll"),
-            *("Rebalances", "RevokeRequested", "Revoked", "Subscription"),
-            "TableIterator",
+            *("Rebalances", "RecordSender", "RevokeRequested", "Revoked"),
+            *("Subscription", "TableIterator"),
         ),
         "kafkaio._consumer.stores.base": ("DualOffsetStore", "KafkaOffsetStore"),
         "kafkaio._consumer.stores.file": ("FileOffsetStore",),
@@ -42,13 +42,12 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio._machines.accumulator": ("BufferStatistics",),
         "kafkaio._net.connection": ("ConnectionStatistics",),
         "kafkaio._net.connection_class": ("ConnectionClass",),
-        "kafkaio._net.transport": (
-            *("Dial", "DialOptions", "FrameSinkPort", "TransportPort"),
-        ),
+        "kafkaio._net.transport": ("Dial",),
         "kafkaio._producer": (
             *("DeliveriesFailed", "Delivery", "Producer", "ProducerStatistics"),
-            *("TableDelivery", "Transaction", "TransactionOutcome"),
+            "TableDelivery",
         ),
+        "kafkaio._producer.transaction": ("Transaction", "TransactionOutcome"),
         "kafkaio._records._impl": ("RowReceipts", "Record", "accelerated"),
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (

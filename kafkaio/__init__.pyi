@@ -40,6 +40,7 @@ from kafkaio._consumer import (
     PartitionStatistics as PartitionStatistics,
     Poll as Poll,
     Rebalances as Rebalances,
+    RecordSender as RecordSender,
     Revoked as Revoked,
     RevokeRequested as RevokeRequested,
     Subscription as Subscription,
@@ -67,18 +68,15 @@ from kafkaio._machines.retries import (
 )
 from kafkaio._net.connection import ConnectionStatistics as ConnectionStatistics
 from kafkaio._net.connection_class import ConnectionClass as ConnectionClass
-from kafkaio._net.transport import (
-    Dial as Dial,
-    DialOptions as DialOptions,
-    FrameSinkPort as FrameSinkPort,
-    TransportPort as TransportPort,
-)
+from kafkaio._net.transport import Dial as Dial
 from kafkaio._producer import (
     DeliveriesFailed as DeliveriesFailed,
     Delivery as Delivery,
     Producer as Producer,
     ProducerStatistics as ProducerStatistics,
     TableDelivery as TableDelivery,
+)
+from kafkaio._producer.transaction import (
     Transaction as Transaction,
     TransactionOutcome as TransactionOutcome,
 )

@@ -1,7 +1,6 @@
 """``kafkaio.exactly_once``: consume, work and produce, one transaction after another.
 
-The module has another name than the function: importing a module of that name would
-hide the function.
+The module must not have the function's name: importing it would hide the function.
 
 It stands above producer and consumer, which do not import each other (ADR 21). One turn
 of the loop:
@@ -13,10 +12,11 @@ of the loop:
 3. Call the handler. When it returns, the transaction commits what was sent together
    with the offsets of the records.
 
-What was polled before the transaction began may be lost in between. So the handler gets
-only records whose offsets the transaction will commit. And if the transaction cannot
-begin, the consumer goes back to what is committed, as after an abort: otherwise the
-next poll would count the records as finished, though no handler has seen them.
+A partition polled before the transaction began may be lost in between. So the handler
+gets only records whose offsets the transaction will commit. And if the transaction
+cannot begin, the consumer goes back to the committed offsets, as after an abort:
+otherwise the next poll would count the records as finished, though no handler has seen
+them.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from kafkaio.types import Record
 #: The wait after a transaction that was aborted.
 _BACKOFF: Final = Backoff(100, 10_000)
 
-#: Seconds that leaving the loop waits for the consumer to go back.
+#: Seconds to wait for the rewind when the loop is left.
 _LEAVING: Final = 1.0
 
 #: States of a consumer or a producer in which the loop returns.
 _OVER: Final = frozenset({"closing", "closed"})
 
-#: What every poll raises again until the partition is moved.
+#: Errors that every poll raises again until the partition is moved.
 _UNREADABLE: Final = (CorruptRecord, DeserializationError, RecordTooLarge)
 
 
@@ -111,10 +111,10 @@ async def exactly_once(
 ) -> None:
     """Work on a consumer's records in transactions: each record once, or not yet.
 
-    ``handler(tx, records)`` sends what it makes of the records by ``tx``. When it
-    returns, that is committed together with the offsets of the records: readers with
-    ``isolation_level="read_committed"`` see both or neither (KIP-98, KIP-447). What
-    else the handler does, such as a call of another service, may happen again.
+    ``handler(tx, records)`` sends its output by ``tx``. When it returns, that is
+    committed together with the offsets of the records: readers with
+    ``isolation_level="read_committed"`` see both or neither (KIP-98, KIP-447). Other
+    effects of the handler, such as a call of another service, may happen again.
 
     The loop runs until it is cancelled, or until the consumer or the producer is
     closed; then it returns. Closing the consumer lets the transaction at work be
@@ -140,7 +140,7 @@ async def exactly_once(
     Args:
         consumer: a consumer that is running, in a group, with
             ``enable_auto_commit=False``; use ``isolation_level="read_committed"`` if
-            what it reads is written in transactions. Nobody else may read from it.
+            the topics are written in transactions. Only the loop may read from it.
         producer: a producer that is running, with a ``transactional_id``, which each
             running instance of the program needs for itself.
         handler: works on records: at least one, partition by partition in the order of
@@ -151,7 +151,7 @@ async def exactly_once(
             are worked on again; None for never.
 
     Raises:
-        Exception: what the handler raised.
+        Exception: an exception of the handler.
         Fenced: another producer has the ``transactional_id`` now.
         OutcomeUnknown: it will never be known whether a transaction was committed,
             because the producer was closed or fenced before its end was answered.
@@ -216,8 +216,8 @@ async def _one_transaction(
 
 
 async def _hand_out_again(consumer: Consumer) -> None:
-    # It goes back at once. The look-up of what is committed goes on behind, and nothing
-    # is read before.
+    # The consumer goes back at once. The look-up of the committed offsets goes on in
+    # the background, and nothing is read before its end.
     with suppress(KafkaError), anyio.move_on_after(_LEAVING):
         await consumer._join_transaction(_ignore, _ignore).rewind()
 
@@ -239,14 +239,14 @@ async def _work(
         try:
             more = await consumer.poll(timeout=left, max_records=most - len(records))
         except (ClosedError, *_UNREADABLE):
-            break  # what is in hand is finished first; the next poll raises it again
+            break  # records in hand are finished first; the next poll raises it again
         records += more.records
     if records:
         await handler(tx, records)
 
 
 def _covered(consumer: Consumer, records: list[Record]) -> list[Record]:
-    # Those that were polled under assignments that still exist.
+    # Records that were polled under assignments that still exist.
     found = consumer._offsets_in_transaction()
     offsets = {} if found is None else found.offsets
     return [

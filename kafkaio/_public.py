@@ -76,7 +76,7 @@ def lazy(
 
     Args:
         package: its name.
-        homes: the public names by the module that has them, or is their package.
+        homes: the public names by the module that has them; modules by the package.
         hidden: the module of each name that is there and not listed.
         others: a module whose public names the package has, too, without listing them.
     """
@@ -91,10 +91,10 @@ def lazy(
             home = others if name in import_module(others).__all__ else None
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(home)
-        if not hasattr(module, name):
-            import_module(f"{home}.{name}")
-        value = getattr(module, name)
+        if home == package:
+            value: Any = import_module(f"{home}.{name}")
+        else:
+            value = getattr(import_module(home), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,4 +1,4 @@
-"""What a transaction of a producer needs of a consumer.
+"""The part of a consumer that a transaction of a producer knows.
 
 Producer and consumer do not import each other, not for types either (ADR 21, ADR 49).
 They meet here, in a layer below both: `kafkaio.Consumer` is a `TransactionalConsumer`,
@@ -80,7 +80,7 @@ class JoinedConsumerPort(Protocol):
     """
 
     def handed_out(self) -> GroupOffsetsPort | None:
-        """What was handed out and is not committed; None if there is nothing.
+        """Return the offsets of records handed out and not committed; None for none.
 
         Raises:
             PartitionLost: an assignment of it has ended.
@@ -88,7 +88,7 @@ class JoinedConsumerPort(Protocol):
         ...
 
     async def rewind(self, *, is_unknown: bool = False) -> None:
-        """Go back to the committed offsets, drop what was fetched, and let go.
+        """Go back to the committed offsets, drop fetched records, and let go.
 
         For a transaction that was aborted. Partitions whose revocation was requested
         are released first. Reads return records only after it. A partition whose
@@ -144,13 +144,12 @@ class TransactionalConsumer(ABC):
         on_revoke: Callable[[], None],
         on_lost: Callable[[KafkaError], None],
     ) -> JoinedConsumerPort:
-        """Hold what is handed out from now on, for one transaction.
+        """Hold partitions for one transaction.
 
-        A partition is held from the first record that is handed out until the
-        transaction has ended, or until the group's deadline. What was handed out before
-        and is not finished is held as well. Until then, `Consumer.commit` of such a
-        partition raises UsageError. A task that closes the consumer thereby leaves the
-        transaction that it began.
+        A partition is held from the first record that is handed out, or was before and
+        is not finished, until the transaction has ended or the group's deadline is
+        over. Meanwhile `Consumer.commit` of the partition raises UsageError. A task
+        that closes the consumer thereby leaves the transaction that it began.
 
         Args:
             on_revoke: called, perhaps within this call, when a partition that the

@@ -18,11 +18,10 @@ name           type                                            null if
                binary; only if asked for
 =============  ==============================================  ======================
 
-`read_table` reads topics whole, or between two offsets or times, and needs no event
-loop; `read_batches` does so batch by batch, for libraries that take Arrow's readers.
-`read_table_async` and `read_batches_async` are the same for coroutines. `read_ranges`
-reads ranges of offsets, as these do, on a client. None of them needs a consumer or a
-group.
+`read_table` reads whole topics, or between two offsets or times, without an event loop.
+`read_batches` does so batch by batch, for libraries that take Arrow's readers.
+`read_table_async` and `read_batches_async` do the same in coroutines. `read_ranges`
+reads ranges of offsets on a client. None of them needs a consumer or a group.
 """
 
 from __future__ import annotations
@@ -137,14 +136,16 @@ _NO_TIME = -1
 _MAX_INT32 = 2**31 - 1
 #: The types of columns of topics.
 _TEXT = frozenset({"string", "large_string", "string_view"})
-#: The types that columns are read as. By name, because older pyarrow has no views.
+#: The types that columns are read as. Views are converted: their buffers have another
+#: layout, with several buffers of data. By name, because older pyarrow has no views.
 _LAYOUTS = {
     **dict.fromkeys(("binary", "string", "fixed_size_binary"), pa.binary()),
     **dict.fromkeys(("large_binary", "large_string"), pa.large_binary()),
     **dict.fromkeys(("binary_view", "string_view"), pa.large_binary()),
     "null": pa.null(),
 }
-#: The most records, and bytes of them, that memory is allocated ahead for.
+#: Memory is allocated ahead for that many records and bytes at most: a count that a
+#: broker sends must not decide how much.
 _AHEAD, _BYTES_AHEAD = 2**20, 32 * 2**20
 #: Bytes of records, decompressed, after which a batch of a range is handed out.
 _ENOUGH = 32 * 2**20
@@ -204,6 +205,8 @@ class TableBuilder:
         Raises:
             UsageError: the records are larger than the limit.
         """
+        # An estimate by the records that are left. Only for the first cursor of a
+        # chunk: later ones find the memory allocated.
         if 0 < cursor.remaining < count and not self._columns.length:
             size = cursor.bytes_left * count // cursor.remaining
             self._columns.reserve(min(count, _AHEAD), min(size, _BYTES_AHEAD))
@@ -212,6 +215,8 @@ class TableBuilder:
     def _add(self, tp: TopicPartition, add: Callable[[], bool]) -> None:
         before = self._columns.length
         if not add():
+            # The chunk is full, and nothing of the batch was added. An empty chunk
+            # takes it, or raises.
             self._close_chunk()
             before = 0
             add()
@@ -260,6 +265,7 @@ def _places(runs: Sequence[tuple[TopicPartition, int]]) -> tuple[pa.Array, pa.Ar
     topics: dict[str, int] = {}
     indices: list[bytes] = []
     partitions: list[bytes] = []
+    # Bytes times a count: no object for each record.
     for (topic, partition), count in runs:
         index = topics.setdefault(topic, len(topics))
         indices.append(index.to_bytes(4, sys.byteorder) * count)
@@ -321,6 +327,7 @@ def _headers(
 
 
 def _times(numbers: pa.Array, timeless: int, kind: pa.DataType = _TIME) -> pa.Array:
+    # The usual case copies nothing: the numbers are the timestamps.
     if timeless:
         absent = pc.equal(numbers, _NO_TIME)
         numbers = pc.if_else(absent, pa.scalar(None, pa.int64()), numbers)
@@ -350,12 +357,13 @@ def read_ranges(
     The records of a range always come in the order of their offsets. The ranges come in
     the order given while all leaders answer. If a leader does not answer, or has
     nothing of a range yet, and records of other ranges have waited for half a second,
-    those go first, and the late ones follow when something of them comes. So a leader
-    that is gone holds no others; sort the table if the order of the ranges matters.
+    those go first, and the late ones follow when they arrive. So a leader that is gone
+    does not hold up the others; sort the table if the order of the ranges matters.
 
-    A range ends when its end is reached. Compacted topics, aborted transactions and
-    transaction markers leave offsets without records, so a range can have fewer records
-    than offsets, or none. If the log does not reach the end yet, the reader waits.
+    A range is finished when its end is reached. Compacted topics, aborted transactions
+    and transaction markers leave offsets without records, so a range can have fewer
+    records than offsets, or none. If the log does not reach the end yet, the reader
+    waits.
 
     Leaders that move, connections that break and brokers that do not answer are
     retried, for ``default_api_timeout_ms`` without progress of any range. Checksums are
@@ -397,8 +405,9 @@ def read_ranges(
             of these topics was deleted and made again since then, a step raises
             UnknownTopicOrPartition, instead of reading other records at the same
             offsets. Of topics without an id here, the reader notices only that they are
-            made again after it has begun to read them. Brokers before 3.1 are not told
-            of ids by fetches: there it is noticed once metadata are fetched.
+            made again after it has begun to read them. Fetches
+            to brokers before 3.1 carry no ids: there it is noticed when metadata are
+            fetched.
 
     Returns:
         An asynchronous iterator. A step that raises or is cancelled has taken nothing:
@@ -408,7 +417,7 @@ def read_ranges(
         - `OffsetOutOfRange`: the log does not have the range (any more); it names the
           range, and what the log has;
         - `LogTruncated`: an unclean election lost what was read of the range (KIP-320);
-        - `UnknownTopicOrPartition`: there is no such topic or partition, or the topic
+        - `UnknownTopicOrPartition`: the topic or partition does not exist, or the topic
           was deleted and made again;
         - `RequestTimeout`: nothing came in time; the cause is the last failure;
         - `CorruptRecord`: a checksum is wrong, or records cannot be decoded; the
@@ -479,10 +488,10 @@ def _ranges_of(ranges: object) -> list[OffsetRange]:
     found = []
     for each in ranges:
         if not isinstance(each, tuple) or len(each) != 3:
-            raise ArgumentTypeError(f"{each!r} is no OffsetRange")
+            raise ArgumentTypeError(f"{each!r} is not an OffsetRange")
         partition, start, end = each
         if type(start) is not int or type(end) is not int:
-            raise ArgumentTypeError(f"{each!r} is no OffsetRange")
+            raise ArgumentTypeError(f"{each!r} is not an OffsetRange")
         if not 0 <= start <= end:
             raise ArgumentValueError(f"there is no range from {start} to {end}")
         found.append(OffsetRange(partition_of(partition), start, end))
@@ -490,7 +499,7 @@ def _ranges_of(ranges: object) -> list[OffsetRange]:
 
 
 class _ChunkPart(NamedTuple):
-    """Where some records of a chunk are from.
+    """The origin of some records of a chunk.
 
     Attributes:
         partition: their partition.
@@ -514,7 +523,7 @@ class _Chunk(NamedTuple):
 
     Attributes:
         columns: what was decoded.
-        places: where the records are from, in their order.
+        places: the origins of the records, in their order.
         runs: number of records, timestamp type and leader epoch, batch by batch.
     """
 
@@ -523,12 +532,13 @@ class _Chunk(NamedTuple):
     runs: list[tuple[int, int, int]]
 
     def name(self, array: pa.Array, accepts: Callable[[pa.Array], object]) -> str:
-        """The place of the records that a column cannot have, for messages.
+        """Return the origin of records that a column cannot hold, for messages.
 
         Args:
             array: one value for each record.
             accepts: raises for values that the column cannot have.
         """
+        # Only after a failure: checked again, part by part, to name the partition.
         start = 0
         for place in self.places:
             try:
@@ -544,17 +554,17 @@ _Form: TypeAlias = Callable[[_Chunk], pa.Array]
 
 
 class _RangeForm:
-    """What a schema asks for.
+    """A schema, and how to make its columns.
 
     Args:
         schema: the schema of the batches.
 
     Attributes:
-        wanted: what has to be decoded.
+        wanted: the columns to decode.
 
     Raises:
-        ArgumentTypeError: it is no schema.
-        ArgumentValueError: it has a column or type that there is not.
+        ArgumentTypeError: it is not a schema.
+        ArgumentValueError: it has an unknown column, or a type that a column lacks.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -609,6 +619,8 @@ def _bytes_form(field: pa.Field) -> _Form | None:
         column = _made(columns.keys if name == "key" else columns.values)
         made = _binary(column, columns.length, kind)
         if is_text:
+            # Arrow trusts the bytes of a string column: a reader of the table could
+            # crash on bytes that are not UTF-8.
             try:
                 _validate(made)
             except pa.ArrowInvalid as error:
@@ -633,7 +645,7 @@ def _topic_form(field: pa.Field) -> _Form | None:
         return None
 
     def make(chunk: _Chunk) -> pa.Array:
-        # The dictionary of a batch has the topics of the batch.
+        # A dictionary of its own for each batch, with the topics of that batch.
         numbers: dict[str, int] = {}
         runs = [
             (numbers.setdefault(place.partition.topic, len(numbers)), place.rows)
@@ -731,6 +743,8 @@ def _headers_form(field: pa.Field) -> _Form | None:
         made = _headers(_made(chunk.columns.headers), chunk.columns.length, kind)
         if not field.nullable:
             return made
+        # As in Spark's connector, a record without headers has null, and not an empty
+        # list. The first buffer becomes the validity; offsets and children are shared.
         present = pc.not_equal(pc.list_value_length(made), 0)
         buffers = [present.buffers()[1], made.buffers()[1]]
         return pa.Array.from_buffers(kind, len(made), buffers, children=[made.values])
@@ -760,12 +774,12 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
     """
 
     def __init__(self, client: Client, form: _RangeForm) -> None:
-        # A client that is collected ends its cluster.
+        # A reference, since a client that is collected ends its connections.
         self._client = client
         self._form = form
         self._columns = ColumnsBuilder(form.wanted)
         self._fetcher: RangeFetcher | None = None
-        # What was left when the reader ended.
+        # The rest of the ranges, when the reader has ended.
         self._left: list[OffsetRange] = []
         # Whether a batch may have records of several ranges.
         self._joins = True
@@ -829,22 +843,24 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
         try:
             await part.prepare()
         except (CorruptRecord, RecordTooLarge):
+            # Back to the last record that was handed out: the next step fetches again.
             fetcher.take_back(part.state, part.state.accepted)
             raise
 
     def _read(self, fetcher: RangeFetcher, part: RangePart) -> pa.RecordBatch | None:
-        # Nothing is awaited here: a batch is handed out whole or not at all.
+        # No await here: a cancelled step has taken a whole batch or nothing.
         before: dict[RangeState, int] = {}
         try:
             chunk = self._chunk(fetcher, part, before)
             return self._form.batch(chunk) if chunk.columns.length else None
         except Exception:
+            # What was decoded is dropped, and the positions go back with it.
             self._columns = ColumnsBuilder(self._form.wanted)
             for each, accepted in before.items():
                 fetcher.take_back(each, accepted)
             if len(before) > 1:
-                # Records of one range cannot be had in this form. The others can, if
-                # no batch has records of two ranges.
+                # One range has records that this form cannot hold. The others can be
+                # read if no batch has records of two ranges.
                 self._joins = False
                 return None
             raise
@@ -871,7 +887,7 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
                 places.append(_ChunkPart(part.within.partition, start, rows))
             fetcher.accept(part)
             if not is_sound:
-                # The network may be the cause: what is corrupt is fetched once more.
+                # The network may be the cause: the corrupt batch is fetched once more.
                 fetcher.take_back(part.state, part.state.accepted)
             is_over = not is_sound or not part.is_read or not self._joins
             if is_over or columns.size >= _SMALL:
@@ -895,13 +911,17 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             while columns.size < _ENOUGH and (batch := part.next()) is not None:
                 before = columns.length
                 if not part.is_prepared:
-                    break  # it is decompressed before the next chunk begins
+                    # `_prepare` decompresses it before the next chunk begins.
+                    break
                 if not batch.add_to(columns, *tp, part.position, end):
-                    break  # more than Arrow can address; it comes with the next chunk
+                    # More than Arrow can address: it comes with the next chunk.
+                    break
                 count = columns.length - before
                 runs.append((count, int(batch.timestamp_type), batch.leader_epoch))
                 part.advance()
         except (CorruptRecord, RecordTooLarge) as error:
+            # The sound records before it are handed out first. The next chunk begins
+            # with the corrupt batch, and raises.
             if not columns.length:
                 part.locate(error)
                 raise
@@ -920,7 +940,7 @@ Bound: TypeAlias = Place | Mapping[TopicPartition, Place]
 ColumnChoice: TypeAlias = Union[  # as text, because the docs do without pyarrow
     Sequence[str], Mapping[str, "pa.DataType | str | None"], "pa.Schema"
 ]
-#: Most records of a batch, so that a reader that keeps one keeps little.
+#: The most records of a batch: a library that keeps a batch keeps all of its memory.
 _MOST_RECORDS = 131_072
 _FETCH_BYTES = 4 * 2**20
 #: Most topics that the name of a reader has.
@@ -1003,10 +1023,10 @@ def read_table(  # noqa: PLR0913 - what is read, by name
     Raises:
         OffsetOutOfRange: an offset to begin at is not in the log (any more), or records
             were deleted while their partition was being read.
-        UnknownTopicOrPartition: there is no such topic or partition, or the topic was
-            made again meanwhile. None is created.
+        UnknownTopicOrPartition: the topic or partition does not exist, or the topic
+            was made again meanwhile. None is created.
         BrokerNotAvailable: no server answered in time.
-        RequestTimeout: there was no answer in time; the cause is the last failure.
+        RequestTimeout: no answer came in time; the cause is the last failure.
         AuthenticationError: the servers refuse the client's identity.
         AuthorizationError: the client may not read a topic.
         KafkaError: a step of `read_ranges` raised it.
@@ -1014,8 +1034,8 @@ def read_table(  # noqa: PLR0913 - what is read, by name
         ArgumentTypeError: an argument has the wrong type. A `kafkaio.Client` is one: it
             belongs to an event loop, so give it to `read_table_async`.
         ArgumentValueError: a place is impossible, for example a datetime without a
-            time zone, or a partition that is not read; or there is no such column, or
-            it cannot have that type.
+            time zone, or a partition that is not read; or a column does not exist, or
+            cannot have that type.
     """
     from kafkaio._runtime.blocking import BlockingIterator
 
@@ -1183,8 +1203,10 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
         self._fetch_bytes = fetch_bytes
         self._max_records = count_of("max_records", max_records, _MAX_INT32)
         self._reader: RangeReader | None = None
+        # The rest of a batch that was larger than `max_records`.
         self._rest: pa.RecordBatch | None = None
         self._topic_ids: dict[str, UUID] = {}
+        # Where reading has begun, to tell a log that has lost its start from a hole.
         self._starts: dict[TopicPartition, int] = {}
         self._is_reading = False
         self._is_closed = False
@@ -1274,12 +1296,14 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
             lookup = LogRanges(cluster_of(client), level_of(choice.level), within)
             ranges = await lookup.find(choice.selection, choice.start, choice.end)
             if self._has_own_client:
-                # Its view is new. One of another may be older than the topics.
+                # The view of a new client is up to date. That of a user's client may be
+                # older than the topics, and its ids wrong.
                 view = client.cluster
                 ids = {name: view.topic_id(name) for name in choice.selection.names}
                 self._topic_ids = {name: each for name, each in ids.items() if each}
             reader = self._read(client, ranges)
         except BaseException:
+            # Also if the call is cancelled: nobody else has a reference to the client.
             if self._has_own_client:
                 await client.close()
             raise
@@ -1298,6 +1322,8 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
         )
 
     async def _next(self) -> pa.RecordBatch:
+        # No await between taking the rest and returning it, so that a cancelled step
+        # loses no records.
         batch, self._rest = self._rest, None
         while batch is None and not self._is_closed:
             reader = await self._begin()
@@ -1311,6 +1337,7 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
             await self._end()
             raise StopAsyncIteration
         if batch.num_rows > self._max_records:
+            # Slices share the memory of the batch.
             self._rest = batch.slice(self._max_records)
             batch = batch.slice(0, self._max_records)
         return batch
@@ -1318,16 +1345,18 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
     async def _follow_retention(
         self, reader: RangeReader, error: OffsetOutOfRange
     ) -> None:
-        """Go on where a log begins by now, if nothing of it was read yet.
+        """Continue at the present start of a log, if nothing of it was read yet.
 
-        A topic that loses its oldest records by retention could not be read to its end
-        otherwise, if that takes longer than its segments.
+        Otherwise a topic that loses its oldest records by retention could not be read
+        to its end, if that takes longer than the life of its segments.
 
         Raises:
             OffsetOutOfRange: the error that was given. It is about an offset that the
                 user named, or about the middle of a log.
         """
         tp, position = TopicPartition(error.topic, error.partition), error.position
+        # Only an offset that we have looked up may move: "earliest", or that of a time.
+        # The offset of the error is that of the start until a record was read.
         is_named = tp in self._choice.start.offsets
         if is_named or self._starts.get(tp) != position or error.earliest <= position:
             raise error
@@ -1338,6 +1367,7 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
             else each
             for each in reader.remaining()
         ]
+        # The ranges of the other partitions continue where the old reader was.
         await reader.aclose()
         self._starts[tp] = error.earliest
         self._reader = self._read(self._client, left)
@@ -1352,7 +1382,7 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
 
 
 class _Choice:
-    """What is to be read, as a user has said it, and checked.
+    """The arguments of a read, checked.
 
     Attributes:
         selection: the partitions.
@@ -1399,7 +1429,7 @@ def _home_of(
             "or read_batches_async"
         )
     if not isinstance(servers, Client | ClientConfig):
-        # The configuration checks what the servers are.
+        # The configuration checks the servers.
         return ClientConfig.of(servers, options)  # type: ignore[arg-type]
     if options:
         raise ArgumentValueError(
@@ -1420,7 +1450,7 @@ def _schema_of(columns: object) -> pa.Schema:
         types = columns if isinstance(columns, Mapping) else {}
         columns = [_field_of(name, types.get(name)) for name in columns]
     schema = pa.schema(columns)
-    _RangeForm(schema)  # which refuses what there is not
+    _RangeForm(schema)  # raises for unknown columns and types
     return schema
 
 
@@ -1593,7 +1623,8 @@ def split_by_key(
         ],
         pa.int32(),
     )
-    order = pc.sort_indices(found)  # a stable sort
+    # A stable sort, which keeps the order of the rows of a partition.
+    order = pc.sort_indices(found)
     sorted_table = table.take(order)
     counts = {
         pair["values"]: pair["counts"] for pair in pc.value_counts(found).to_pylist()
@@ -1627,6 +1658,7 @@ def _chunks(
 
 def _partitions(column: pa.Array, count: int) -> pa.Array:
     view = _view(column)
+    # A column without values, such as one of the null type, has no keys.
     if view is None:
         return pa.array([-1] * len(column), pa.int32())
     return _fixed(pa.int32(), column_partitions(view, 0, len(column), count), 4)
@@ -1661,12 +1693,13 @@ def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
             f"column {name!r} is {kind}; headers must be lists of structs of a name and"
             " a value, or maps"
         )
-    # Both skip null lists, even if there are values under them.
+    # The lengths and `flatten` both skip null lists, which may have values underneath.
     lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
     names, values = column.flatten().flatten()
     if names.null_count:
         raise ArgumentValueError(f"column {name!r} has a header without a name")
     try:
+        # Kafka's protocol has names as strings, which other clients decode as UTF-8.
         names = _as_bytes(names, name).cast(pa.large_string())
         names.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -1704,6 +1737,8 @@ def _topics(
         )
     if pa.types.is_dictionary(column.type):
         words = column.dictionary.cast(pa.string())
+        # Nulls can hide in the dictionary, and a slice of a large table may use a few
+        # words of many: both are decoded and encoded anew.
         if words.null_count or len(words) > len(column):
             column = words.take(column.indices)
     if not pa.types.is_dictionary(column.type):
@@ -1723,7 +1758,7 @@ def _partition(chunk: pa.RecordBatch, name: str, start: int) -> memoryview:
         raise ArgumentValueError(
             f"column {name!r} is {column.type}; partitions must be integers"
         )
-    # A number that 64 bits cannot hold becomes a negative one.
+    # An unsigned number that does not fit wraps around, and is refused as negative.
     numbers = column.cast(pa.int64(), safe=False)
     limits = pc.min_max(numbers)
     if (limits["min"].as_py() or 0) < 0 or (limits["max"].as_py() or 0) > _MAX_INT32:
@@ -1742,6 +1777,7 @@ def _refuse(
 
 
 def _memory(numbers: pa.Array, width: int = 8) -> memoryview:
+    # A slice of an array shares its buffer, from its offset on.
     start = numbers.offset * width
     return memoryview(numbers.buffers()[1])[start : start + len(numbers) * width]
 
@@ -1751,7 +1787,7 @@ def _bytes(chunk: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _as_bytes(column: pa.Array, name: str) -> pa.Array:
-    # As binary or large_binary; as null if the column has no values at all.
+    # As binary or large_binary; as the null type if the column has that.
     if pa.types.is_dictionary(column.type):
         # Arrow's own decoding supports neither views nor more than 2 GiB of values.
         words = _as_bytes(column.dictionary, name).cast(pa.large_binary())

@@ -1,7 +1,7 @@
-"""The command ``kafkaio``: runs a subcommand, and ends as a command should.
+"""The command ``kafkaio``: runs a subcommand, prints its errors, returns its exit code.
 
-``broker`` and ``log`` work without the extra ``cli``; every other command says then
-what to install.
+``broker`` and ``log`` work without the extra ``cli``. Without it, every other command
+prints what to install.
 """
 
 from __future__ import annotations
@@ -48,21 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # The reader of the output has closed it, for example `head`. Python would
-        # print an error at exit when it flushes stdout.
+        # The reader of the output closed the pipe, as `head` does. Python would print
+        # an error at exit when it flushes stdout.
         _forget_output()
         return Exit.FAILED
     return code
 
 
 def _prepare_streams() -> None:
-    """Open the streams that are closed, and let programs read UTF-8.
+    """Replace closed streams, and print UTF-8 to programs.
 
-    A terminal has its own encoding: what that lacks is shown as an escape.
+    A terminal has its own encoding; characters that it lacks are shown as escapes.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # A shell closes a stream by `>&-`; Python then has None in its place.
         if getattr(sys, name) is None:
-            # Stays open until the process ends, as the stream would.
+            # It stays open until the process ends, as the stream would.
             opened = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
             setattr(sys, name, opened)
     out = sys.stdout
@@ -74,18 +75,21 @@ def _prepare_streams() -> None:
 
 
 def _is_text(word: str) -> bool:
-    """Whether a word was decoded: bytes that are not UTF-8 come as lone surrogates."""
+    """Whether a word was decoded: bytes that are not UTF-8 become lone surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def _run(words: list[str]) -> int:
     is_completion = "_KAFKAIO_COMPLETE" in os.environ
+    # With these two as the first word neither click nor the commands are loaded. While
+    # a shell asks for completions, the words are incomplete, and click answers.
     if words and words[0] in BARE and not is_completion:
         from kafkaio._cli.local.bare import run_bare
 
         return run_bare(words)
     if find_spec("click") is not None and find_spec("rich") is not None:
         return _run_root(words)
+    # The extra is missing. Options may come before the command, so any word counts.
     others = {name for section in COMMANDS.values() for name in section}
     name = next((each for each in words if each in others), "")
     if name:
@@ -113,18 +117,19 @@ def _run_root(words: list[str]) -> int:
         sys.stderr.write(f"{path}: {error.format_message()}\n")
         return Exit.USAGE
     except click.Abort as error:
+        # click raises Abort for Ctrl+C and for the end of stdin at a prompt.
         if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             return Exit.INTERRUPTED
         return Exit.FAILED
     except BrokenPipeError:
-        raise
+        raise  # an OSError, which main() handles without a message
     except (CommandFailed, KafkaError, ExceptionGroup, OSError) as error:
         return _failed(error, given)
     return code if isinstance(code, int) else Exit.OK
 
 
 def _failed(error: Exception, given: Given) -> int:
-    """Print an error: a line, or with ``-v`` where it came from."""
+    """Print an error in one line, with ``-v`` after its traceback."""
     if given.verbose:
         import traceback
 
@@ -135,5 +140,5 @@ def _failed(error: Exception, given: Given) -> int:
 
 
 def _forget_output() -> None:
-    """Close stderr: nothing is printed at exit, where stdout is flushed again."""
+    """Close stderr, so that the flush of stdout at exit prints no error."""
     sys.stderr.close()

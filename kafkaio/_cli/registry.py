@@ -1,8 +1,7 @@
 """The commands: where each is defined, and its line in ``kafkaio --help``.
 
-A module is imported when one of its commands is used. So that the list of commands
-costs nothing, the line is written here and not taken from the module; a test compares
-the two.
+A module is imported when one of its commands is used. The line of the help is repeated
+here so that the list of commands imports no module; a test compares the two.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Entry(NamedTuple):
-    """Where a command is, and what it does in a few words.
+    """The module of a command, and its line in the help.
 
     Attributes:
         module: the module below ``kafkaio._cli``, which has the command as an attribute

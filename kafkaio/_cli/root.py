@@ -26,6 +26,7 @@ _WITHOUT: Final = "Without a cluster"
 class Root(BaseGroup):
     """Finds commands in `kafkaio._cli.registry`."""
 
+    #: Whether the help is written: then commands are outlines, without their modules.
     _is_helping = False
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -40,6 +41,7 @@ class Root(BaseGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a command."""
+        # rich-click asks for every command of the list, which would import them all.
         if self._is_helping:
             return _outline(cmd_name)
         if cmd_name in BARE:
@@ -62,7 +64,7 @@ class Root(BaseGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a word for one that other tools have is told apart."""
+        """Find the command; suggest one for an unknown word of other tools."""
         if args and not args[0].startswith("-"):
             found = self.get_command(ctx, args[0])
             if found is None:
@@ -72,6 +74,8 @@ class Root(BaseGroup):
     def _meant(self, ctx: click.Context, args: list[str]) -> str:
         from kafkaio._cli.text.habits import command_for, subcommand_for
 
+        # `kafkaio topic remove t` is answered with "topics delete": both words are
+        # translated, the second by the subcommands of the first.
         meant = command_for(args[0], self.list_commands(ctx))
         found = self.get_command(ctx, meant)
         if isinstance(found, click.Group) and len(args) > 1:
@@ -92,7 +96,7 @@ class Root(BaseGroup):
 
 
 def _outline(name: str) -> click.Command:
-    """Return a command that only has a help, in its panel of rich-click's."""
+    """Return a command that has a help and nothing else, in a panel of rich-click."""
     made = BaseCommand(name, help=BARE.get(name))
     made.panel = _WITHOUT  # type: ignore[attr-defined]  # rich-click's
     for title, section in COMMANDS.items():
@@ -103,7 +107,7 @@ def _outline(name: str) -> click.Command:
 
 
 def _bare(name: str) -> click.Command:
-    """Return a command that hands its arguments to its own parser."""
+    """Return a command that passes its arguments to `kafkaio._cli.local`."""
 
     def run(words: tuple[str, ...]) -> None:
         from kafkaio._cli.local.bare import run_bare
@@ -119,6 +123,7 @@ def _bare(name: str) -> click.Command:
         callback=run,
         params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
         help=BARE[name] + ".",
+        # Its own parser answers --help and reports unknown options.
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )

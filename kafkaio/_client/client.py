@@ -129,7 +129,7 @@ class Client(Closeable):
 
     @property
     def cluster(self) -> ClusterView:
-        """What the client knows of the cluster: an immutable snapshot."""
+        """The metadata of the cluster as it is now: an immutable snapshot."""
         return self._cluster.view
 
     def statistics(self) -> ClientStatistics:
@@ -188,7 +188,7 @@ class Client(Closeable):
         for each of its items is such an answer only if no item took effect. All other
         errors are in the answer, which is returned as the broker sent it. So are all
         errors of a broker that was named: ``to=Broker(3)`` asks that broker and no
-        other, and returns what it says at once.
+        other, and returns its answer at once.
 
         As with the Java client, requests that change something are repeated, too. If
         the answer to the first attempt was lost, the second may report that the work
@@ -272,7 +272,7 @@ class Client(Closeable):
             timeout: seconds; ``default_api_timeout_ms`` by default.
 
         Returns:
-            What was found by the topics' names, which are sorted.
+            The topics found, by name, in the order of their names.
 
         Raises:
             UnknownTopicOrPartition: the cluster has no topic of a name given, and

@@ -56,7 +56,6 @@ from kafkaio.errors import (
     ProtocolError,
     RequestTimeout,
 )
-from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error, sentence
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response, ResponseT
@@ -117,6 +116,7 @@ class Cluster:
         features: the finalized features, the newest that any broker has announced.
             Brokers announce them when a connection opens, so a new level is seen with
             the next connection.
+        announced: the versions of the APIs that each broker has announced.
         life: whether it can be used, and why not.
         retry_policy: the back-off of all retries, for `kafkaio._client.retry.Attempts`.
         telemetry: pushes metrics to the brokers, if they ask for them (KIP-714).
@@ -131,7 +131,7 @@ class Cluster:
         self.config = config
         self.observer: Observer = guarded(observer)
         self.features: Features = Features()
-        self._announced = Announced()
+        self.announced: Announced = Announced()
         # The loop is watched only if an observer takes the reports: watching wakes the
         # process ten times a second.
         self._is_watched = "loop_blocked" in vars(self.observer)
@@ -157,9 +157,8 @@ class Cluster:
         recovers = config.metadata_recovery_strategy == "rebootstrap"
         self._nodes = Nodes(self._pool, recovers=recovers)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
-        self._finder = CoordinatorFinder(
-            self._nodes, self._metadata, config.request_timeout_ms / 1000
-        )
+        limit = config.request_timeout_ms / 1000
+        self._finder = CoordinatorFinder(self._nodes, self._metadata, limit)
         # Never succeeds: it fails once the cluster is closed or has crashed, which ends
         # every back-off at once (`_sleep`).
         self._ended = Broadcast()
@@ -174,9 +173,7 @@ class Cluster:
             uses_controllers=self.uses_controllers,
         )
         self._requester = Requester(config, self._metadata, router, self.retry_policy)
-        self._fanout = Fanout(
-            router, self.retry_policy, config.request_timeout_ms / 1000
-        )
+        self._fanout = Fanout(router, self.retry_policy, limit)
         self._metadata.listen(self._view_changed)
         self.telemetry: TelemetryPusher = TelemetryPusher(
             config, self._nodes, self.observer, self.statistics
@@ -191,21 +188,6 @@ class Cluster:
     def uses_controllers(self) -> bool:
         """Whether it consists of the controllers alone (KIP-919)."""
         return bool(self.config.bootstrap_controllers)
-
-    def feature_level(self, name: str) -> int:
-        """The level of a finalized feature; 0 if there is none, or it is not known.
-
-        Args:
-            name: the feature, such as ``transaction.version``.
-        """
-        return self.features.level(name)
-
-    def lowest_version(self, api_key: ApiKey) -> int:
-        """The version of an API that all brokers know that were connected to so far.
-
-        It is -1 if one of them lacks the API, or before the first connection.
-        """
-        return self._announced.lowest(api_key)
 
     def statistics(self) -> ClientStatistics:
         """Return the state of the connections and of the metadata."""
@@ -455,7 +437,7 @@ class Cluster:
         topics: Collection[str],
         timeout: float | None = None,
     ) -> ClusterView:
-        """Wait until every topic is described in the view, fetching what is missing.
+        """Wait until the view describes every topic; request the missing ones.
 
         Args:
             topics: names.
@@ -547,7 +529,7 @@ class Cluster:
             skips_unknown: leave out topics named that do not exist.
 
         Returns:
-            What was found by the topics' names, sorted.
+            The topics found, by name, in the order of their names.
 
         Raises:
             KafkaError: as in `partitions_for`.
@@ -769,7 +751,7 @@ class Cluster:
         """Announce groups or ids that will be used soon: the next lookup has them, too.
 
         Args:
-            kind: what they name.
+            kind: whether they are groups or transactional ids.
             keys: names, of which the first hundred count; they replace those before.
         """
         self._finder.expect(kind, keys)
@@ -797,7 +779,7 @@ class Cluster:
         """Return the node id of a coordinator; finds it if it is not known.
 
         Args:
-            kind: what it coordinates.
+            kind: whether it coordinates a group or a transactional id.
             key: the group, or the transactional id.
             timeout: seconds.
             on_failure: called with the reason of each attempt that found none.
@@ -852,7 +834,7 @@ class Cluster:
         # Bootstrap servers have negative ids. They are brokers, too, so counting them
         # would count one broker twice.
         if connection.node_id >= 0:
-            self._announced.learn(connection.node_id, connection.versions)
+            self.announced.learn(connection.node_id, connection.versions)
         # A connection may finish opening while the cluster closes: no task then.
         if self.telemetry.may_start(connection) and self._supervisor.is_running:
             self._supervisor.start_soon(self.telemetry.run, "telemetry")

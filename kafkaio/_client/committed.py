@@ -2,7 +2,7 @@
 
 `CommittedOffsets.fetch` asks the group's coordinator until it answers. Offsets that an
 open transaction may still change are unstable (KIP-447): with ``requires_stable`` the
-coordinator refuses to tell them, and is asked again until the transaction has ended.
+coordinator refuses to return them, and is asked again until the transaction has ended.
 
 A fetch is anonymous unless the caller gives an identity. One with a member epoch
 (KIP-848) is fenced: a coordinator that knows the member under another epoch refuses.
@@ -62,7 +62,7 @@ _STALE: Final = frozenset(
 
 @dataclass(slots=True)
 class _Fetched:
-    """What an OffsetFetch found.
+    """The result of an OffsetFetch.
 
     Attributes:
         error: the error of the group as a whole.
@@ -84,7 +84,7 @@ class CommittedOffsets:
         rpc: sends requests to the group's coordinator.
         request_timeout: seconds that one request may take.
         requires_stable: whether to wait for open transactions. Brokers before 2.5
-            cannot wait, and tell what was committed before.
+            cannot wait, and return what was committed before.
         identity: returns the identity to ask under; None asks anonymously. Only one
             with a member id is fenced.
         on_refused: called with an error code that refuses the identity; returns
@@ -127,6 +127,7 @@ class CommittedOffsets:
         """
         while True:
             found, error = _Fetched(), None
+            # Each time: a refusal may have given the member another identity.
             identity = self._identity()
             try:
                 found = await self._fetch_once(identity, wanted, attempts)
@@ -149,8 +150,8 @@ class CommittedOffsets:
     ) -> Results[TopicPartition, OffsetAndMetadata | None]:
         """Fetch offsets; a partition that is refused keeps no other from its offset.
 
-        What concerns all partitions is tried again while that may help. What concerns
-        one, such as a transaction that may still change its offset, is told at once.
+        A failure of all partitions is retried while that may help. A failure of one,
+        such as a transaction that may still change its offset, is returned at once.
 
         Args:
             wanted: which partitions.
@@ -176,6 +177,7 @@ class CommittedOffsets:
             if error is None:
                 break
             await attempts.pause(error)
+        # A coordinator leaves out partitions without an offset: they count as found.
         results = Results[TopicPartition, OffsetAndMetadata | None]()
         for tp, code in found.errors.items():
             refusal, helps = self._refusal(f"{tp.topic}-{tp.partition}", code, identity)
@@ -231,7 +233,7 @@ class CommittedOffsets:
     def _refusal(
         self, what: str, code: int, identity: GroupMetadata
     ) -> tuple[KafkaError, bool]:
-        # The error, and whether asking again helps.
+        # Returns the error, and whether asking again helps.
         asked = reaction(ApiKey.OFFSET_FETCH, code)
         error = broker_error(
             code,
@@ -245,6 +247,7 @@ class CommittedOffsets:
         return error, is_replaced or asked.retry
 
     def _finds_other(self, code: int, identity: GroupMetadata) -> bool:
+        # An anonymous fetch cannot be fenced: another identity would not help it.
         if not identity.member_id or self._on_refused is None:
             return False
         return self._on_refused(code, identity)
@@ -283,6 +286,7 @@ def fetch_operation(
             for group in reply.groups
         }
         for item in items:
+            # Older versions answer without a list of groups, about the one asked for.
             if parts and item not in parts:
                 continue
             found = _read(parts.get(item, reply))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import anyio
 
@@ -45,20 +45,16 @@ _KINDS = {
 }
 
 
-#: What the transaction manager calls it.
-CoordinatorConnection: TypeAlias = Connection
-
-
 class CoordinatorRpc:
     """Sends the requests about one group or transactional id to its coordinator.
 
     Args:
         cluster: finds the coordinator, and connects to it.
-        kind: what the coordinator coordinates.
+        kind: groups, share groups, or transactional ids.
         key: the group, or the transactional id.
 
     Attributes:
-        kind: what the coordinator coordinates.
+        kind: groups, share groups, or transactional ids.
         key: the group, or the transactional id.
         name: kind and key for messages, such as ``transactional id 'billing'``.
         failure: why the coordinator was not found or reached by the last attempt; None
@@ -95,13 +91,13 @@ class CoordinatorRpc:
         return self._node_id
 
     def forget(self) -> None:
-        """The coordinator has moved: the next request looks it up."""
+        """Forget the coordinator, which has moved: the next request looks it up."""
         if self._node_id is not None:
             self._cluster.forget_coordinator(self.kind, self.key, self._node_id)
             self._node_id = None
 
     def silent(self, cause: KafkaError) -> None:
-        """The coordinator does not answer: forget it, fail all in flight to it.
+        """Forget a coordinator that does not answer, and fail all in flight to it.
 
         Args:
             cause: why the connections to it are closed.
@@ -125,6 +121,8 @@ class CoordinatorRpc:
             NetworkError: the coordinator cannot be reached, and is forgotten.
             BrokerError: the look-up was refused for good.
         """
+        # The cluster decides, not `_node_id`: another user of the coordinator may have
+        # learnt that it has moved.
         ready = self._cluster.ready_coordinator(self.kind, self.key, connection_class)
         if ready is not None:
             self._node_id = self._last_node_id = ready.node_id
@@ -133,9 +131,9 @@ class CoordinatorRpc:
         step = "no coordinator was found"
         with anyio.CancelScope(deadline=deadline):
             self._node_id = self._last_node_id = await self._cluster.coordinator(
-                # A little less than all: its error has the reason, this one has none.
                 self.kind,
                 self.key,
+                # A little less than all: its error has the reason, this one has none.
                 timeout=max(0.001, 0.95 * (deadline - now())),
                 on_failure=self._not_found,
             )
@@ -148,7 +146,7 @@ class CoordinatorRpc:
                 raise
             self.failure = None
             return found
-        # Perhaps it hangs, and has a successor.
+        # The time is over: perhaps the coordinator hangs, and has a successor.
         self.forget()
         why = f"; the last failure: {self.failure}" if self.failure else ""
         raise RequestTimeout(f"{self.name}: {step} in time{why}") from self.failure
@@ -180,7 +178,7 @@ class CoordinatorRpc:
         If the call is cancelled, the request may still take effect.
 
         Args:
-            request: what to ask.
+            request: the request.
             connection_class: which connection to the coordinator to use.
             timeout: seconds for the connection, and again for the answer.
             is_vital: as in `call_on`.
@@ -208,7 +206,7 @@ class CoordinatorRpc:
 
         Args:
             connection: where to send it.
-            request: what to ask.
+            request: the request.
             timeout: seconds for the answer.
             max_version: the highest version of the request to use.
             is_vital: whether a coordinator that does not answer it counts as dead: all
@@ -221,8 +219,8 @@ class CoordinatorRpc:
                 on the connection takes effect after it.
 
         Raises:
-            RequestTimeout: there was no answer by the deadline.
-            KafkaError: what the connection raises. A coordinator that hangs up or does
+            RequestTimeout: no answer came by the deadline.
+            KafkaError: raised by the connection. A coordinator that hangs up or does
                 not answer is forgotten.
         """
         try:
@@ -233,6 +231,8 @@ class CoordinatorRpc:
                 on_sent()
             if deadline == inf:
                 return await answer
+            # The scope cancels the wait. The connection keeps the request, whose answer
+            # is then dropped, or withdraws it if a throttle has held it back.
             with anyio.CancelScope(deadline=deadline):
                 return await answer
         except ConnectionLost:
@@ -286,14 +286,14 @@ class CoordinatorRpc:
     ) -> ResponseT:
         """Send the same request until its answer is one that no repetition changes.
 
-        What `kafkaio._machines.reactions` says of the answer's code decides whether
-        the request is sent again, and whether the coordinator is looked up again.
+        `kafkaio._machines.reactions` decides by the answer's code whether the request
+        is sent again, and whether the coordinator is looked up again.
         Failures of the network, and attempts without an answer in time, are repeated.
 
         If the call is cancelled, the request may still take effect if it was sent.
 
         Args:
-            request: what to ask; it is sent unchanged each time. Or makes the request
+            request: the request; it is sent unchanged each time. Or makes the request
                 for a broker that supports these versions.
             attempts: the time for all of it, and the waits in between.
             timeout: seconds for one connection, and again for one answer.
@@ -301,7 +301,8 @@ class CoordinatorRpc:
             max_version: the highest version of the request to use.
             min_version: the lowest version that can express the request.
             connection_class: which connection to the coordinator to use.
-            pace: tells the seconds to wait after an error code, None for the back-off.
+            pace: returns the seconds to wait after an error code; None for the
+                back-off.
             on_sent: called each time that the request was handed to a connection:
                 from then on it may take effect, whatever the call raises.
             check: called each time before the request is sent; what it raises ends
@@ -327,6 +328,7 @@ class CoordinatorRpc:
                     )
                     asked = _made(request, connection.versions)
                     self._check_version(connection, asked, min_version, max_version)
+                    # There is no await between this and the request.
                     if check is not None:
                         check()
                     attempts.stage = "it waits for the answer"
@@ -378,7 +380,7 @@ class CoordinatorRpc:
         if attempts.last is None and self.failure is not None:
             attempts.note(self.failure)
         error = attempts.expired()
-        if error is attempts.last:  # the caller wants it as it is
+        if error is attempts.last:  # a ``surfaced`` error is raised as it is
             return error
         where = "unknown"
         if self._last_node_id is not None:

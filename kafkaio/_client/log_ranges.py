@@ -94,7 +94,7 @@ def selection_of(topic: object) -> Selection:
 
 
 def edge_of(name: str, given: object, otherwise: int) -> Edge:
-    """Return where ranges begin or end, from what a user gave.
+    """Return where ranges begin or end, from the argument of a user.
 
     Args:
         name: of the argument, for messages.
@@ -141,7 +141,7 @@ def _number_of(value: object) -> object:
 
 
 def check_edges(selection: Selection, start: Edge, end: Edge) -> None:
-    """Check where ranges begin and end against each other and what is read.
+    """Check the edges of ranges against each other and against the selection.
 
     Raises:
         ArgumentValueError: an edge names a partition that is not read, or an offset to

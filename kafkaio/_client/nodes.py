@@ -129,7 +129,9 @@ class Nodes:
             AuthenticationError: all refuse the client's identity.
         """
         while True:
-            order = sorted(self.in_order(), key=lambda node_id: node_id in avoid)
+            order = self.in_order()
+            if avoid:
+                order.sort(key=lambda node_id: node_id in avoid)
             ready = self._pool.ready(order[0], ConnectionClass.SHARED)
             if ready is not None:
                 return ready

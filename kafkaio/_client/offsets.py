@@ -66,7 +66,7 @@ _NO_OFFSET: Final = -1
 _WITH_TIMEOUT: Final = 10
 
 
-#: What is found of a partition: None where its log has no such offset.
+#: The result for a partition: None if its log has no such offset.
 _Found = OffsetAndTimestamp | None
 
 
@@ -255,7 +255,7 @@ def _read(
 
 
 def times_of(moments: Mapping[TopicPartition, Moment]) -> dict[TopicPartition, int]:
-    """Return the times to ask for, by partition, from what a user gave.
+    """Return the times to ask for, by partition, from the argument of a user.
 
     Raises:
         ArgumentTypeError: they are not a mapping, a key is not a partition, or a value

@@ -1,4 +1,4 @@
-"""What the parts of producers, consumers and admins take of the cluster.
+"""The ports of the cluster for the parts of producers, consumers and admins.
 
 `kafkaio._client.cluster.Cluster` satisfies all of these ports, and documents what the
 calls guarantee and raise. A part that needs one concern takes the port of that concern;
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
     from kafkaio._runtime.observer import Observer
     from kafkaio._runtime.supervisor import Child
     from kafkaio.errors import KafkaError
-    from kafkaio.protocol._api_keys import ApiKey
     from kafkaio.protocol._message import Request, ResponseT
     from kafkaio.types import TopicPartition
 
 
 class ViewPort(Protocol):
-    """The metadata: what is known of the cluster, and how to learn more."""
+    """The metadata of the cluster, and the ways to update it."""
 
     @property
     def view(self) -> ClusterView:
-        """What is known now: an immutable snapshot."""
+        """The metadata as it is now: an immutable snapshot."""
         ...
 
     def watch_topics(self, owner: object, topics: Topics | None) -> None:
@@ -91,7 +90,7 @@ class ViewPort(Protocol):
     def add_metadata_listener(
         self, listener: Callable[[ClusterView], None]
     ) -> Callable[[], None]:
-        """Call ``listener`` with every new view; return what removes it."""
+        """Call ``listener`` with every new view; return a function that removes it."""
         ...
 
     def apply_leader_hint(
@@ -203,14 +202,6 @@ class ConnectionPort(Protocol):
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
         """Forget the coordinator of ``key``, if it is ``node_id``."""
-
-    def feature_level(self, name: str) -> int:
-        """Return the level of a finalized feature; 0 if it is not known."""
-        ...
-
-    def lowest_version(self, api_key: ApiKey) -> int:
-        """Return the version of an API that all brokers know that were connected to."""
-        ...
 
 
 class ReportPort(Protocol):

@@ -10,6 +10,7 @@ from kafkaio._consumer.parallel import (
     Lane as Lane,
     LaneBatches as LaneBatches,
     LaneIterator as LaneIterator,
+    RecordSender as RecordSender,
 )
 from kafkaio._consumer.reading.iterators import (
     BatchIterator as BatchIterator,

@@ -2,11 +2,11 @@
 
 With ``enable_auto_commit``, and while `Consumer.run` is at work, the offsets of
 finished records are committed every ``auto_commit_interval_ms``, before a partition is
-released, and when the consumer closes. What `Consumer.run` has finished when it ends is
-committed at once, and tried again with each interval until that succeeds.
+released, and when the consumer closes. Records that `Consumer.run` has finished when it
+ends are committed at once, and again with each interval until that succeeds.
 
-The same task notices whether the user reads on. Only then it tells the member, which
-leaves the group if it hears nothing for ``max_poll_interval_ms``.
+The same task checks whether the user reads on, and only then reports it to the member,
+which leaves the group after ``max_poll_interval_ms`` without a report.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from kafkaio.errors import (
 )
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-#: Most seconds between two looks at whether the user reads on.
+#: Most seconds between two checks whether the user reads on.
 _LOOK_EVERY: Final = 1.0
-#: Fewest looks within ``max_poll_interval_ms``.
+#: Fewest checks within ``max_poll_interval_ms``.
 _LOOKS: Final = 10
 
 
@@ -48,7 +48,7 @@ class AutoCommitter:
     Args:
         config: the consumer's options.
         cluster: observes failed commits, and late timers of the event loop.
-        reader: what is read.
+        reader: hands the records out.
         reading: whether a task reads.
         member: the membership in the group; None without a group.
         commit: commits offsets, and tries that for a while.
@@ -99,7 +99,7 @@ class AutoCommitter:
 
     @contextmanager
     def enabled(self) -> Iterator[None]:
-        """Commit automatically within the block; at its end, what was finished in it.
+        """Commit automatically within the block, and at its end all that it finished.
 
         Nothing changes if automatic commits are enabled anyway, or without a group.
         """
@@ -155,7 +155,7 @@ class AutoCommitter:
         return self._reading.is_on or before != self._progress
 
     def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Return what is to be committed automatically, of some or all partitions."""
+        """Return the commit that is due, of some or all partitions."""
         self._reader.sync()
         ledger = self._reader.ledger
         if self.is_enabled:
@@ -175,12 +175,12 @@ class AutoCommitter:
         return self.is_enabled or bool(self._left_over)
 
     async def commit_quietly(self, patience: Patience | None = None) -> None:
-        """Commit what is due. If that fails, the next commit tries again.
+        """Commit the offsets that are due. If that fails, the next commit tries again.
 
-        What can be committed is committed, also if some partitions fail. Only errors
+        Partitions that can be committed are committed, also if others fail. Only errors
         that last are raised from the user's next call: a refusal such as a missing
-        permission, and a failure of the offset store. That a topic was deleted is
-        none: it is reported, and the group takes the partition away.
+        permission, and a failure of the offset store. A deleted topic raises nothing:
+        it is reported, and the group takes the partition away.
 
         Args:
             patience: how long to try; None for as long as a regular commit.

@@ -1,4 +1,4 @@
-"""What a call of ``commit()`` names, and the offsets that follow from it."""
+"""The argument of ``commit()``, and the offsets that follow from it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kafkaio.errors import (
 )
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
-#: What can be committed: a record or batch that is done, offsets of next records, or
-#: partitions of which everything that was handed out is done.
+#: The argument of ``commit()``: a record or batch that is done, offsets of next
+#: records, or partitions of which everything that was handed out is done.
 ToCommit: TypeAlias = (
     Record
     | Batch
@@ -56,7 +56,7 @@ def commit_of(
 
     Args:
         what: which of them.
-        reader: what is read.
+        reader: hands the records out.
         fence_record: refuses a record of an assignment that has ended.
 
     Raises:
@@ -68,8 +68,8 @@ def commit_of(
     divider = reader.divider
     if not (isinstance(what, Mapping) or divider is None or divider.has_order):
         raise UsageError(
-            "run() commits automatically and in order: that a record is finished says "
-            "nothing of those before it"
+            "run() commits automatically and in order: a finished record does not "
+            "finish those before it"
         )
     reader.sync()
     ledger = reader.ledger

@@ -99,7 +99,7 @@ class Consumer(TransactionalConsumer, Closeable):
     ``async with`` starts and closes it; `start` and `close` do the same by hand. A
     consumer that is collected while it is open gives a ResourceWarning. Only one task
     may read at a time. The records of a partition come in the order of their offsets;
-    there is no order between partitions.
+    the order between partitions is undefined.
 
     A record is *finished* when the next record (or batch, or poll) is asked for. A loop
     that is left, by an exception or a cancellation too, does not finish the record that
@@ -116,7 +116,7 @@ class Consumer(TransactionalConsumer, Closeable):
         assign: fixed partitions to read instead.
         on_assigned: called with partitions that were assigned, before their records
             are read. Like the other two, it may be a coroutine function, and the
-            consumer's next call raises what it raises.
+            consumer's next call raises its error.
         on_revoked: called with partitions before they are released; commits of them
             still count.
         on_lost: called with partitions that were lost. Without it, ``on_revoked`` is
@@ -184,7 +184,7 @@ class Consumer(TransactionalConsumer, Closeable):
             on_assigned: called with partitions that were assigned.
             on_revoked: called with partitions before they are released.
             on_lost: called with partitions that were lost.
-            observer: an object, or a list of objects, that hear what happens.
+            observer: an object, or a list of objects, with methods of `Observer`.
             dial: opens connections; None for TCP and TLS.
 
         Raises:
@@ -221,7 +221,7 @@ class Consumer(TransactionalConsumer, Closeable):
             on_assigned: called with partitions that were assigned.
             on_revoked: called with partitions before they are released.
             on_lost: called with partitions that were lost.
-            observer: an object, or a list of objects, that hear what happens.
+            observer: an object, or a list of objects, with methods of `Observer`.
 
         Raises:
             ConfigurationError: a name is unknown, or a value is invalid.
@@ -261,6 +261,7 @@ class Consumer(TransactionalConsumer, Closeable):
         self._config = config
         # The core refers to the callbacks weakly.
         self._callbacks = callbacks
+        # Raises for a selection that cannot be; the work for it begins with `start`.
         self._core.apply(wanted)
 
     def __repr__(self) -> str:
@@ -284,9 +285,9 @@ class Consumer(TransactionalConsumer, Closeable):
         A record that is written after that is read, also with
         ``auto_offset_reset="latest"``, wherever the leader of its partition has
         answered. The call waits five seconds for a partition that has no leader, or
-        whose leader or coordinator does not tell an offset; then the others are read.
-        The observer is told what it lacks (``positions_missing``), the log has a
-        warning, and it is read as soon as its position is found.
+        whose leader or coordinator returns no offset; then the others are read. What
+        is missing is reported (``positions_missing``) and logged as a warning, and the
+        partition is read as soon as its position is found.
 
         If the call fails or is cancelled, the consumer is closed: it leaves the group
         and disconnects, within about a second.
@@ -294,14 +295,14 @@ class Consumer(TransactionalConsumer, Closeable):
         Args:
             timeout: seconds. Without it, ``default_api_timeout_ms`` bounds every step
                 but the rebalance of the group, which may take as long as its members
-                take. A coordinator that is not found, or that refuses for a passing
-                reason all the time, is no rebalance.
+                take. Waiting for a coordinator that is not found, or that keeps
+                refusing for a passing reason, does not count as a rebalance.
 
         Raises:
             BrokerNotAvailable: no broker can be reached.
-            UnknownTopicOrPartition: there is no such topic or partition. In a group a
-                missing topic is no error, because it may be created; the observer
-                hears of it (``topic_unavailable``).
+            UnknownTopicOrPartition: a topic or partition does not exist. In a group
+                this is not raised for a topic, which may be created later; it is
+                reported to the observer (``topic_unavailable``).
             InvalidTopic: the name of a topic is illegal.
             AuthorizationError: the principal may not describe a topic, or not read the
                 group's offsets. If there is something else to read, a missing right on
@@ -311,7 +312,7 @@ class Consumer(TransactionalConsumer, Closeable):
                 failure, which is its cause. If no partition has a position, it says
                 what each of them lacks; unless other members of the group read
                 partitions of the same topics: this one may get some of them.
-            ArgumentTypeError: the timeout is no number.
+            ArgumentTypeError: the timeout is not a number.
             ArgumentValueError: the timeout is negative.
             ClosedError: the consumer was started before.
         """
@@ -343,10 +344,10 @@ class Consumer(TransactionalConsumer, Closeable):
         Raises:
             UsageError: it is called in a callback or in a handler of `run`, and would
                 wait for that; call it in another task.
-            ArgumentTypeError: the timeout is no number.
+            ArgumentTypeError: the timeout is not a number.
             ArgumentValueError: the timeout is negative.
             ClosedError: the consumer belongs to another event loop or process.
-            Exception: what a callback raised meanwhile; everything has ended even so.
+            Exception: raised by a callback meanwhile; everything has ended even so.
         """
         await self._core.close(_limit(timeout))
 
@@ -359,8 +360,8 @@ class Consumer(TransactionalConsumer, Closeable):
         """Return an iterator over records, which reads as ``__anext__`` does.
 
         A loop over it ends when the consumer is closed, by another task or in its own
-        body. What was fetched and not handed out by then is read again, by the next
-        owner of its partition.
+        body. Fetched records that were not handed out by then are read again, by the
+        next owner of their partition.
 
         While fetched records are there, a step makes no coroutine, future or task. The
         event loop gets a turn before a record all the same, if some milliseconds have
@@ -380,7 +381,7 @@ class Consumer(TransactionalConsumer, Closeable):
         """Return the next record. If cancelled, none was taken.
 
         Raises:
-            OffsetOutOfRange: a position is invalid and there is no reset policy.
+            OffsetOutOfRange: a position is invalid and no reset policy is set.
             CorruptRecord: fetched data fails its checks, as each further step will say;
                 ``seek(error.topic_partition, error.next_offset)`` goes past it.
             RecordTooLarge: a batch exceeds ``max_response_size`` or
@@ -393,7 +394,7 @@ class Consumer(TransactionalConsumer, Closeable):
                 waits raises the latter when `unsubscribe` is called, too.
             ClosedError: the consumer is not running, or is closed meanwhile. Only
                 loops end by that (``async for``, `batches`, `arrow_batches`).
-            Exception: what a callback raised, or the crash of a background task.
+            Exception: raised by a callback, or the crash of a background task.
         """
         return self._core.take_next()
 
@@ -419,7 +420,7 @@ class Consumer(TransactionalConsumer, Closeable):
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the timeout is negative, or ``max_records`` below 1.
             ClosedError: the consumer is not running, or another task closes it while
-                this call waits. It is no empty result, because there is no next one.
+                this call waits; an empty result would promise a next poll.
             KafkaError: as ``__anext__`` does.
         """
         limit = count_of("max_records", max_records, self._config.max_poll_records)
@@ -496,9 +497,9 @@ class Consumer(TransactionalConsumer, Closeable):
         If nothing is subscribed to or assigned, the iteration raises UsageError; if
         that ends while lanes run, it does so when the last lane has ended.
 
-        With ``enable_auto_commit``, what lanes have finished is committed
+        With ``enable_auto_commit``, records that lanes have finished are committed
         automatically. Without it, `Lane.commit` commits, or `commit`, which without
-        arguments commits what all lanes have handed out.
+        arguments commits everything that lanes have handed out.
         """
         return self._core.lanes(self)
 
@@ -543,9 +544,9 @@ class Consumer(TransactionalConsumer, Closeable):
     ) -> None:
         """Call a coroutine function with each record, many at a time.
 
-        A record is finished when its handler returns. What this call finishes is
-        committed automatically and in order, whatever ``enable_auto_commit`` says: a
-        partition is committed up to its first record that is not finished, every
+        A record is finished when its handler returns. Finished records are committed
+        automatically and in order, whatever ``enable_auto_commit`` says: a partition is
+        committed up to its first record that is not finished, every
         ``auto_commit_interval_ms``, before it is released, when this call ends, and by
         `close`. ``commit()`` and ``commit(partitions)`` commit the same at once:
         nothing whose handler still runs. After this call, ``enable_auto_commit``
@@ -559,8 +560,9 @@ class Consumer(TransactionalConsumer, Closeable):
 
         `close` does the same with all partitions, for 80 % of its timeout; then this
         call returns. That is the clean way to stop. If this call is cancelled, so are
-        the handlers. A record whose handler was cancelled is not finished. What is not
-        finished at the end is read again, by this consumer or by the next owner.
+        the handlers. A record whose handler was cancelled is not finished. Records that
+        are not finished at the end are read again, by this consumer or by the next
+        owner.
 
         With a ``producer``, everything happens in its transactions, one after another:
         ``handler(tx, record)`` sends by ``tx``, and what it sent is committed together
@@ -568,13 +570,13 @@ class Consumer(TransactionalConsumer, Closeable):
         way. A transaction takes records until there are ``max_records`` of them, or
         for ``max_wait`` seconds, or until the revocation of a partition is requested.
         Then no further handler begins, those at work end, and the transaction is
-        committed. There is no transaction while there are no records. One that is
+        committed. A transaction begins with its first record. One that is
         aborted, because a partition was lost or the brokers refused something, is
         reported to the observer (``retrying``) and done again after a back-off, without
         end. A handler that fails for good aborts its transaction, and so does
-        cancelling this call; everything in it is handed out again. What a failed
-        attempt of a handler has sent stays in the transaction, so a handler that is
-        tried again, or whose record goes to ``dead_letter``, should send last. Needs
+        cancelling this call; everything in it is handed out again. Records that a
+        failed attempt of a handler has sent stay in the transaction, so a handler that
+        is tried again, or whose record goes to ``dead_letter``, should send last. Needs
         ``enable_auto_commit=False``, and no ``io_thread``.
 
         Args:
@@ -582,9 +584,9 @@ class Consumer(TransactionalConsumer, Closeable):
                 and the record.
             concurrency: most handlers that run at a time. Twice as many
                 records, but at least ``max_poll_records``, are taken at most.
-            ordering: what never runs at the same time, but in the order of offsets:
-                records of one ``key`` in one partition (those without a key are
-                independent), records of one ``partition``, or ``none``. Keys are
+            ordering: records that never run at the same time, but in the order of
+                offsets: those of one ``key`` in one partition (those without a key are
+                independent), those of one ``partition``, or ``none``. Keys are
                 compared as bytes, before they are deserialized.
             retry: which failed records are tried again, and when; None for none.
             dead_letter: called with a record, not deserialized, and the exception of
@@ -611,11 +613,10 @@ class Consumer(TransactionalConsumer, Closeable):
             OutcomeUnknown: it will never be known whether a transaction was
                 committed, because the producer was closed or fenced before its end was
                 answered. Until then, an outcome that is not known is awaited.
-            ArgumentTypeError: an argument has the wrong type. A handler that is no
+            ArgumentTypeError: an argument has the wrong type. A handler that is not a
                 coroutine function is found with the first record, which is not
                 finished, whatever ``retry`` and ``dead_letter`` are.
-            ArgumentValueError: ``concurrency`` is below 1, or there is no such
-                ``ordering``.
+            ArgumentValueError: ``concurrency`` is below 1, or ``ordering`` is unknown.
             ClosedError: the consumer is not running.
             KafkaError: as iterating does.
         """
@@ -631,6 +632,7 @@ class Consumer(TransactionalConsumer, Closeable):
             )
         how = None
         if producer is not None:
+            # Bound here: the core makes transactions without knowing producers.
             how = TransactionalRun(
                 partial(producer.transaction, self),
                 handler,
@@ -643,7 +645,7 @@ class Consumer(TransactionalConsumer, Closeable):
             )
         await self._core.run(handler, limit, ordering, retry, dead_letter, how)
 
-    # What to read
+    # The selection
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -656,7 +658,7 @@ class Consumer(TransactionalConsumer, Closeable):
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str]:
-        """What is subscribed to: names of topics, or the pattern that was given.
+        """The subscription: names of topics, or the pattern that was given.
 
         Empty without a subscription, and so also with fixed partitions. A pattern is
         returned as such, because with KIP-848 the group coordinator matches it;
@@ -686,8 +688,8 @@ class Consumer(TransactionalConsumer, Closeable):
     def unsubscribe(self) -> None:
         """Stop reading: release topics, pattern and fixed partitions.
 
-        From this call on, `assignment` is empty and no record is handed out; what was
-        buffered is dropped. The rest follows in the background: finished records are
+        From this call on, `assignment` is empty and no record is handed out; buffered
+        records are dropped. The rest follows in the background: finished records are
         committed (with auto-commit), ``on_revoked`` is called, in which commits and
         `position` still work, and the member leaves the group. The record that was
         handed out last is not finished by this call. Holds and lanes keep their
@@ -722,7 +724,7 @@ class Consumer(TransactionalConsumer, Closeable):
         self._core.apply(ReadSelection.of(None, partitions))
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out no records of these partitions; what is buffered stays.
+        """Hand out no records of these partitions; buffered records stay.
 
         Raises:
             ArgumentTypeError: a partition has the wrong type.
@@ -813,7 +815,7 @@ class Consumer(TransactionalConsumer, Closeable):
         Raises:
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: a time is negative.
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: a partition does not exist.
             RequestTimeout: time is up.
         """
         within = self._within(timeout)
@@ -832,7 +834,7 @@ class Consumer(TransactionalConsumer, Closeable):
 
         Raises:
             ArgumentTypeError: an argument has the wrong type.
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: a partition does not exist.
             RequestTimeout: time is up.
         """
         within = self._within(timeout)
@@ -853,7 +855,7 @@ class Consumer(TransactionalConsumer, Closeable):
 
         Raises:
             ArgumentTypeError: an argument has the wrong type.
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: a partition does not exist.
             RequestTimeout: time is up.
         """
         within = self._within(timeout)
@@ -952,7 +954,7 @@ class Consumer(TransactionalConsumer, Closeable):
         Raises:
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the name is empty.
-            UnknownTopicOrPartition: there is no such topic.
+            UnknownTopicOrPartition: the topic does not exist.
             AuthorizationError: the principal may not describe the topic.
             BrokerError: the name is illegal.
             RequestTimeout: no broker answered in time.
@@ -1011,10 +1013,10 @@ class Consumer(TransactionalConsumer, Closeable):
             RequestTimeout: time is up; the offsets may be committed all the same. The
                 text names the partitions and the reason: the last refusal, or the
                 broker that throttles this client.
-            ArgumentTypeError: ``what`` is nothing that can be committed.
+            ArgumentTypeError: ``what`` cannot be committed.
             ArgumentValueError: an offset is negative.
-            UsageError: there is no group, or a partition is named without an offset and
-                is not assigned.
+            UsageError: the consumer has no group, or a partition is named without an
+                offset and is not assigned.
         """
         await self._core.commit_for_user(what, self._within(timeout))
 
@@ -1033,7 +1035,7 @@ class Consumer(TransactionalConsumer, Closeable):
             ArgumentTypeError: an argument has the wrong type.
             BrokerError: the coordinator refused.
             RequestTimeout: time is up.
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
         """
         chosen = None if partitions is None else partitions_of(partitions)
         return await self._core.committed(chosen, self._within(timeout))
@@ -1071,14 +1073,14 @@ class Consumer(TransactionalConsumer, Closeable):
 
         Raises:
             RewindRefused: the owners cannot be asked.
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: a partition does not exist.
             RequestTimeout: an owner did not release its partition in time, or a leader
                 did not tell the offset.
             BrokerError: the coordinator refused the commit.
             OffsetStoreError: the ``offset_store`` failed.
             AdminErrors: partitions failed for several reasons.
             ArgumentTypeError: an argument has the wrong type.
-            ArgumentValueError: an offset is negative, or there is no such place.
+            ArgumentValueError: an offset is negative, or a place is unknown.
             UsageError: the consumer is not subscribed as a member of a group.
 
         Each partition is moved or fails for itself: an error has the offsets of those
@@ -1100,7 +1102,7 @@ class Consumer(TransactionalConsumer, Closeable):
     ) -> JoinedConsumerPort:
         return self._core.join_transaction(on_revoke, on_lost)
 
-    # What rebalances do
+    # Rebalances
 
     @property
     def to_be_revoked(self) -> frozenset[TopicPartition]:
@@ -1133,7 +1135,7 @@ class Consumer(TransactionalConsumer, Closeable):
         return self._core.delay_revoke(partitions_of(partitions))
 
     def rebalances(self) -> Rebalances:
-        """Return an iterator over what rebalances do, from this call on.
+        """Return an iterator over the events of rebalances, from this call on.
 
         It may be called before `start`. The events are `Assigned`, `RevokeRequested`,
         `Revoked` and `Lost`, in order. Partitions with a requested revocation are kept
@@ -1162,6 +1164,8 @@ class Consumer(TransactionalConsumer, Closeable):
     async def _held_request(self) -> AsyncIterator[RevokeRequested]:
         while True:
             request, hold = await self._core.next_revoke()
+            # Entered in this task, whose end then ends the hold. The one that came with
+            # the request is released after that, so nothing is let go in between.
             held = hold.another()
             try:
                 held.take()
@@ -1184,7 +1188,7 @@ class Consumer(TransactionalConsumer, Closeable):
         (`RevokeRequested.hold`). If entering is cancelled, no request was taken.
 
         Raises:
-            UsageError: on entering: there is no group.
+            UsageError: on entering: the consumer has no group.
             ClosedError: on entering: the consumer was closed.
             Exception: on entering: the crash of a background task.
         """
@@ -1192,10 +1196,10 @@ class Consumer(TransactionalConsumer, Closeable):
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group, to fence transactional commits.
+        """The identity in the group, by which transactional commits are fenced.
 
         Raises:
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
         """
         return self._core.group_metadata()
 
@@ -1211,7 +1215,7 @@ class Consumer(TransactionalConsumer, Closeable):
         """
         self._core.enforce_rebalance(reason)
 
-    # TelemetryPusher
+    # Telemetry
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """Return the id by which the brokers know this client (KIP-714).
@@ -1247,7 +1251,7 @@ class Consumer(TransactionalConsumer, Closeable):
             ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
-                or there is no such kind.
+                or its kind is unknown.
         """
         self._core.register_metric(metric)
 
@@ -1275,7 +1279,7 @@ class Consumer(TransactionalConsumer, Closeable):
 
 
 def observer_of(consumer: Consumer) -> Observer:
-    """Return what hears of a consumer's events, for the parts of this library."""
+    """Return the observer of a consumer, for other parts of this library."""
     return consumer._core.observer
 
 
@@ -1317,12 +1321,12 @@ def _place_of(place: RewindTo) -> OffsetAndMetadata | Reset:
     is_invalid = kind == "by_duration" and iso_duration_ms(duration) is None
     reset = None if is_invalid else Reset.of(place)
     if reset is None:
-        raise ArgumentValueError(f"{place!r} is no place to rewind to")
+        raise ArgumentValueError(f"{place!r} is not a place to rewind to")
     return reset
 
 
 def _readable(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
     where = offset_of(offset)
     if where.offset < 0:
-        raise ArgumentValueError(f"there is no offset {where.offset} to read at")
+        raise ArgumentValueError(f"offset {where.offset} is negative")
     return where

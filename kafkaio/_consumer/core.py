@@ -1,4 +1,4 @@
-"""The consumer's core: its parts, wired, and the calls that wait for them.
+"""The core of a consumer: it connects the parts, and has the calls that wait.
 
 One supervisor owns all background tasks: a fetch loop per broker, the positioner (which
 looks positions up), the auto-committer (which also shows signs of life), and either the
@@ -115,8 +115,8 @@ _LEAVING_AT_LEAST: Final = 0.04
 _DRAINING: Final = 0.8
 #: Most seconds of the commit before `run` raises for a batch that cannot be read.
 _COMMITTING: Final = 5.0
-#: Records that are handed out between two looks at the loop's clock. In between, each
-#: record takes a look at a clock that costs less and is less exact.
+#: Records that are handed out between two readings of the loop's clock. In between,
+#: each record reads a clock that costs less and is less exact.
 _ALLOWANCE: Final = 256
 #: Looked at for each record that crosses from an I/O thread.
 _RUNNING: Final = LifecycleState.RUNNING
@@ -138,8 +138,8 @@ class Core:
 
     Attributes:
         life: the lifecycle.
-        wanted: what is to be read.
-        reader: what is read.
+        wanted: the selection of topics or partitions.
+        reader: hands the records out.
         assigned: the assignment.
         member: the membership in the group; None without a group, like the next two.
         committer: commits and fetches offsets.
@@ -187,14 +187,14 @@ class Core:
         self.reader.allowance = self._allowance
         self.reader.prepare_with(self._supervisor.start_soon)
         self._lanes: Lanes | None = None
-        # The transaction that works on what is handed out. Where those that were
+        # The transaction that works on records handed out. Where those that were
         # aborted had begun to read, with the number of the partition's assignment: for
         # partitions without a committed offset, and where it does not count.
         self._transaction: JoinedTransaction | None = None
         self._places: dict[TopicPartition, tuple[int, OffsetAndMetadata]] = {}
         # Removes what this added to the cluster.
         self._undo: list[Callable[[], None]] = []
-        # Wakes what waits for commits on their way; and when closing has to end.
+        # Wakes calls that wait for commits on their way; and when closing has to end.
         self._commit_ended = Broadcast()
         self._close_by = inf
         # Whether commits, holds and callbacks had their time when this closed.
@@ -323,7 +323,7 @@ class Core:
 
     async def _wait_for_positions(self, deadline: float) -> None:
         # One partition that cannot be read keeps the others from nothing: the
-        # positioner goes on asking, and has told the observer what is missing.
+        # positioner goes on asking, and has reported what is missing.
         positions, positioner = self.reader.positions, self._positioner
         while not positions.is_settled():
             self.reader.raise_errors(but=_is_refused_topic)
@@ -337,7 +337,8 @@ class Core:
                     raise RequestTimeout(f"no position was found in time: {missing}")
                 positioner.report_missing()
             break
-        # A topic that may not be read is told by the first step, if there are others.
+        # If there are others, the error of a topic that may not be read is raised by
+        # the first step.
         self.reader.raise_errors(
             but=_is_refused_topic if self._finds_others() else None
         )
@@ -380,7 +381,7 @@ class Core:
 
         Raises:
             UsageError: it is called in a callback or handler, and would wait for it.
-            Exception: what a callback raised meanwhile.
+            Exception: raised by a callback meanwhile.
         """
         await self._close(within)
         self.assigned.raise_close_failure()
@@ -437,14 +438,15 @@ class Core:
             self._has_left = True
 
     async def _leave_group(self, deadline: float) -> None:
-        # Of a consumer that failed, or never ran: what its member has left undone.
+        # For a consumer that failed or never ran: the coordinator may still count its
+        # member.
         if self.member is not None and self._takes_part:
             with anyio.CancelScope(deadline=deadline):
                 await self.member.finish_leaving()
         self._has_left = True
 
     async def _drain(self, within: float) -> None:
-        # Let the work that several tasks began be finished, as far as time allows.
+        # Wait for the work that several tasks began, as far as time allows.
         divider = self.reader.divider
         if divider is not None:
             try:
@@ -454,8 +456,8 @@ class Core:
                 divider.stop()
 
     async def _leave_now(self, deadline: float) -> None:
-        # There is no time left for commits, holds and callbacks. The member leaves all
-        # the same: else the group would keep its partitions until the session ends.
+        # No time is left for commits, holds and callbacks. The member leaves all the
+        # same: else the group would keep its partitions until the session ends.
         left = min(deadline - now(), _LEAVING_AT_ONCE)
         if self.member is not None and self._takes_part:
             with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
@@ -556,7 +558,7 @@ class Core:
             )
 
     def is_interrupted(self) -> bool:
-        """Whether the user must hear of something before it gets another record.
+        """Whether something must be reported to the user before the next record.
 
         May be read in any thread.
         """
@@ -573,7 +575,7 @@ class Core:
         self._news.notify()
         self._positioned.notify_all()
 
-    # What to read
+    # The selection
 
     def apply(self, wanted: ReadSelection) -> None:
         """Read something else from now on; the work for that is in the background.
@@ -625,7 +627,7 @@ class Core:
             self._undo.append(remove)
 
     def _resource(self) -> dict[str, str]:
-        """Return what the metrics of this consumer are about, by Java's names."""
+        """Return the labels of the metrics of this consumer, by Java's names."""
         if self.config.group_id is None:
             return {}
         found = {"group_id": self.config.group_id}
@@ -654,7 +656,7 @@ class Core:
         self.cluster.telemetry.unregister(metric)
 
     def identity(self) -> GroupMetadata:
-        """Return who commits: the member, or only the group if there is no member."""
+        """Return who commits: the member, or the group alone without a member."""
         if self.member is not None and self._takes_part:
             return self.member.metadata
         return GroupMetadata(group_id=self.config.group_id or "")
@@ -733,9 +735,9 @@ class Core:
         )
 
     def wake_tasks(self) -> None:
-        """Let every task look soon at what it has to do, because something changed.
+        """Wake the tasks that fetch and look positions up, because something changed.
 
-        Many changes in one turn of the event loop cause one look.
+        Many changes in one turn of the event loop wake them once.
         """
         if self.life.state is LifecycleState.RUNNING and not self._is_waking:
             self._is_waking = True
@@ -748,7 +750,7 @@ class Core:
             self._positioner.wake()
 
     def positions_changed(self) -> None:
-        """Let those who wait for positions look again."""
+        """Wake the calls that wait for positions."""
         self._positioned.notify_all()
         self._news.notify()
         self.wake_tasks()
@@ -816,7 +818,7 @@ class Core:
         Every await comes before the taking, so a cancelled call has taken nothing.
 
         Args:
-            take: takes what is there; None for nothing.
+            take: takes records that are fetched; returns None for none.
             until: when to stop waiting; called after each time that nothing was taken.
             polls: whether the caller reports requested revocations to the user.
         """
@@ -837,7 +839,7 @@ class Core:
                     return None
 
     async def wait_for_news(self, until: float | None) -> bool:
-        """Wait until there is something to look at; return whether time is up."""
+        """Wait until something has happened; return whether time is up."""
         waited, since = self._idle[0], now()
         self._idle = waited, since
         try:
@@ -848,7 +850,7 @@ class Core:
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
-        """Finish what was handed out: the user asks for more.
+        """Finish the records handed out: the user asks for more.
 
         Partitions whose revocation was reported before are released.
         """
@@ -915,8 +917,8 @@ class Core:
     def dividing(self, divider: DividerPort) -> Iterator[None]:
         """Let the records be divided within the block; no other task may read.
 
-        What was handed out before counts as finished. What was handed out within the
-        block and is not finished at its end is read again.
+        Records that were handed out before count as finished. Records that were handed
+        out within the block and are not finished at its end are read again.
 
         Raises:
             UsageError: another task reads.
@@ -942,7 +944,7 @@ class Core:
 
     @property
     def observer(self) -> Observer:
-        """Hears what happens."""
+        """The observer of the cluster."""
         return self.cluster.observer
 
     @property
@@ -1025,7 +1027,7 @@ class Core:
         }
 
     def log_ends(self, tp: TopicPartition) -> LogEnds | None:
-        """Return what the last fetch reported of an assigned partition's log."""
+        """Return the ends of a partition's log, as the last fetch reported them."""
         self._chosen([tp])
         return self.fetcher.ends_of(tp)
 
@@ -1070,10 +1072,10 @@ class Core:
         return self._autocommit.is_enabled
 
     def group_committer(self) -> OffsetCommitter:
-        """Return what commits for the group.
+        """Return the committer of the group.
 
         Raises:
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
         """
         if self.committer is None:
             raise UsageError("offsets are kept for a group: give a group_id")
@@ -1123,7 +1125,7 @@ class Core:
     async def settle_commits(
         self, partitions: Collection[TopicPartition], due: float | None
     ) -> None:
-        """Commit what is finished of partitions, before they are released.
+        """Commit the finished records of partitions, before they are released.
 
         Commits of them that are on their way end as well: they were begun while the
         partitions were assigned, and would be refused after the release. Only a part of
@@ -1138,7 +1140,7 @@ class Core:
         """
         at = now()
         lost_in = inf if due is None else due - at
-        # Closing has further things to do: half of what is left is for this.
+        # Closing has further things to do: this gets half of the time that is left.
         closing = (self._close_by - at) / 2
         patience = Patience.before_release(self._api_timeout, lost_in, closing)
         on_their_way = self.reader.ledger.in_flight(partitions)
@@ -1241,7 +1243,7 @@ class Core:
     def offsets_in_transaction(
         self, what: object, mark: HandedOut | None = None
     ) -> TransactionOffsets | None:
-        """Return what ``commit(what)`` would commit, for a transaction.
+        """Return the offsets that ``commit(what)`` would commit, for a transaction.
 
         Args:
             what: what to commit.
@@ -1255,7 +1257,7 @@ class Core:
     def join_transaction(
         self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
     ) -> JoinedTransaction:
-        """Begin to hold what is handed out, for one transaction."""
+        """Begin to hold the partitions of records handed out, for one transaction."""
         self._check_transactional()
         if self._transaction is not None:
             raise UsageError(
@@ -1266,12 +1268,12 @@ class Core:
 
     @property
     def transaction_member(self) -> ConsumerMember | None:
-        """The member whose group decides what is read; None without a subscription."""
+        """The member, if the consumer is subscribed; None otherwise."""
         return self.member if self.assigned.is_member else None
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the group decides what this consumer may commit."""
+        """Whether this consumer may commit only partitions that it owns."""
         return self.group_committer().is_fenced
 
     def fence(
@@ -1297,9 +1299,9 @@ class Core:
         self.observer.offsets_committed(commit.offsets, seconds)
 
     def assignment_changed(self) -> None:
-        """Tell an open transaction that partitions were requested or lost."""
+        """Have an open transaction check which partitions were requested or lost."""
         if self._transaction is not None:
-            self._transaction.look()
+            self._transaction.update()
         self._positioned.notify_all()
 
     def transaction_left(self) -> None:
@@ -1344,13 +1346,13 @@ class Core:
         if self.life.state is LifecycleState.FAILED:
             self.check()
 
-    # What rebalances do
+    # Rebalances
 
     def group_metadata(self) -> GroupMetadata:
-        """Return who this consumer is in its group.
+        """Return the identity of this consumer in its group.
 
         Raises:
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
         """
         self.life.check_process()
         self.group_committer()
@@ -1382,15 +1384,15 @@ class Core:
         self.member.enforce_rebalance(reason)
 
     def rebalances(self) -> Rebalances:
-        """Return an iterator over what rebalances do from now on."""
+        """Return an iterator over the events of rebalances from now on."""
         self.life.check_process()
         return Rebalances(self.assigned.feed)
 
     async def next_revoke(self) -> tuple[RevokeRequested, Hold]:
-        """Return the next request of a revocation, and what keeps its partitions.
+        """Return the next request of a revocation, and the hold of its partitions.
 
         Raises:
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
         """
         self.life.check_process()
         self.group_committer()
@@ -1398,7 +1400,7 @@ class Core:
 
 
 def _never() -> None:
-    """There is no time limit."""
+    """Return None: the read has no time limit."""
 
 
 def _not_assigned(tp: TopicPartition) -> UsageError:

@@ -1,27 +1,27 @@
 """The consumer's side of transactions: exactly once.
 
-A transaction of a producer commits the offsets of what was consumed together with what
-was produced. The producer sends the requests; it knows the consumer by the ports of
-`kafkaio._transactional`, which the classes here have. Nothing here imports the
-producer (ADR 21).
+A transaction of a producer commits the offsets of the consumed records together with
+the produced records. The producer sends the requests, and knows the consumer by the
+ports of `kafkaio._transactional`. Nothing here imports the producer (ADR 21).
 
 `TransactionOffsets` are offsets for one commit. They are fenced as plain commits are:
 by a `Fence` before each request, and by the member's identity.
 
-`JoinedTransaction` is a transaction that works on what the consumer hands out. From the
+`JoinedTransaction` is a transaction that works on the consumer's records. From the
 first record of a partition until the end of the transaction it holds the partition, so
-a requested revocation waits, up to the group's deadline. In the end there are two ways:
+a requested revocation waits, up to the group's deadline. There are two ways to end:
 
-- *Committed* (`end`): the partitions are let go. One whose revocation was requested is
-  released without a further step of the user, if everything of it is committed.
-- *Aborted* (`rewind`): what was handed out must be handed out again. Partitions whose
-  revocation was requested are released at once, and their next owner reads them from
-  the committed offset. The others are looked up again by the positioner, as after an
-  assignment. Until that is done, nothing of them can be read. Where nothing is
-  committed, reading begins again where the transaction began. So it does after a seek,
-  or a reset of a position outside the log, if nothing was committed since. The
-  committed offset may be far behind it, or ahead of it, and a reset to the end would
-  pass over what was handed out.
+- *Committed* (`end`): the partitions are let go. If the revocation of one was
+  requested, and all of it is committed, it is released without a further call of the
+  user.
+- *Aborted* (`rewind`): all records that were handed out must be handed out again.
+  Partitions whose revocation was requested are released at once, and their next owner
+  reads them from the committed offset. The positioner looks the others up again, as
+  after an assignment, and nothing of them can be read before. Where nothing is
+  committed, reading begins where the transaction began. So it does after a seek, or a
+  reset of a position outside the log, if nothing was committed since: the committed
+  offset may be far before or after it, and a reset to the end would skip the records of
+  the transaction.
 
 With ``io_thread`` the consumer lives in the I/O thread, and the transaction in the
 user's. `JoinedAcross`, and `TransactionOffsets` with a ``thread``, cross by one
@@ -209,8 +209,8 @@ class TransactionOffsets:
 class JoinedTransaction:
     """A transaction at work; a `JoinedConsumerPort`.
 
-    It begins with what was handed out before and is not finished: the program may work
-    on that within the transaction.
+    Records that were handed out before and are not finished belong to it, too: the
+    program may work on them within the transaction.
 
     Args:
         port: the consumer.
@@ -226,7 +226,7 @@ class JoinedTransaction:
     ) -> None:
         self._port = port
         self._reader = port.reader
-        # The member at the beginning: a later subscription holds nothing of this.
+        # The member at the beginning, whose holds these are.
         self._member = port.transaction_member
         self._on_revoke = on_revoke
         self._on_lost = on_lost
@@ -245,7 +245,7 @@ class JoinedTransaction:
 
     def _begin(self, tp: TopicPartition) -> None:
         # Called before records are taken, once per chunk. A partition that was lost may
-        # be assigned again: what is read of it then has to be read again as well.
+        # be assigned again, and has to be read again from there after an abort.
         if self._claim(tp) not in self._holds:
             at = self._reader.positions[tp]
             epoch = at.position_epoch
@@ -262,7 +262,7 @@ class JoinedTransaction:
         self._holds.add(claim, place)
         if self._member is not None:
             self._member.hold((claim,))
-        self.look()
+        self.update()
 
     def _numbers(self) -> Mapping[TopicPartition, int]:
         if self._member is not None:
@@ -273,9 +273,9 @@ class JoinedTransaction:
     def _pending(self) -> frozenset[TopicPartition]:
         return frozenset() if self._member is None else self._member.to_be_revoked
 
-    def look(self) -> None:
-        """Tell the transaction what happened to its partitions."""
-        changes = self._holds.look(self._numbers(), self._pending())
+    def update(self) -> None:
+        """Report requested revocations and losses of its partitions."""
+        changes = self._holds.update(self._numbers(), self._pending())
         if changes.requested:
             self._on_revoke()
         if changes.lost:
@@ -308,7 +308,7 @@ class JoinedTransaction:
             self._member = None
 
     def handed_out(self, mark: HandedOut | None = None) -> TransactionOffsets | None:
-        """Return what was handed out and is not committed; None if there is nothing.
+        """Return the offsets of records handed out and not committed; None for none.
 
         Args:
             mark: the moment of the call, if the user is in another thread.
@@ -318,7 +318,7 @@ class JoinedTransaction:
         """
         if self._has_ended:
             return None
-        self.look()
+        self.update()
         if self._holds.lost:
             raise self._lost()
         reader, partitions = self._reader, self._holds.partitions
@@ -339,13 +339,13 @@ class JoinedTransaction:
         )
 
     async def rewind(self, *, is_unknown: bool = False) -> None:
-        """Go back to the committed offsets, drop what was fetched, and let go.
+        """Go back to the committed offsets, drop fetched records, and let go.
 
         If the call is cancelled, the consumer goes back all the same.
         """
         if self._has_ended:
             return
-        self.look()
+        self.update()
         reader, going = self._reader, self._pending() & self._holds.partitions
         reader.sync()
         places = {
@@ -379,7 +379,8 @@ class JoinedAcross:
         inside: the transaction.
         thread: where it lives.
         mark: returns how much the user was handed by now; for the user's thread.
-        settle: returns to the reader what the user has not taken; for the I/O thread.
+        settle: returns records to the reader that the user has not taken; for the I/O
+            thread.
     """
 
     def __init__(
@@ -395,7 +396,7 @@ class JoinedAcross:
         self._settle = settle
 
     def handed_out(self) -> TransactionOffsets | None:
-        """Return what was handed out and is not committed; None if there is nothing."""
+        """Return the offsets of records handed out and not committed; None for none."""
         found = self._thread.ask(partial(self._inside.handed_out, self._mark()))
         if found is not None:
             found.thread = self._thread
@@ -406,7 +407,7 @@ class JoinedAcross:
         self._thread.ask(self._inside.end)
 
     async def rewind(self, *, is_unknown: bool = False) -> None:
-        """Go back to the committed offsets, drop what was fetched, and let go."""
+        """Go back to the committed offsets, drop fetched records, and let go."""
 
         async def work() -> None:
             self._settle()

@@ -1,7 +1,6 @@
-"""Fetching for any reader: what a consumer and a reader of ranges have in common.
+"""Fetching for any reader: the parts that a consumer and a reader of ranges share.
 
-The two decide differently what is fetched and when: a consumer's loops run ahead of it
-in the background, a reader of ranges fetches when it is asked. What a fetch says on the
-wire, what the answer says of a partition, and which broker is asked is the same, and
-stands here.
+The two differ in when and what they fetch: the loops of a consumer run ahead of it in
+the background, and a reader of ranges fetches on demand. The messages, the choice of
+the broker and the processing of a partition's part of an answer are the same.
 """

@@ -35,7 +35,7 @@ class FetchLimits:
 
     Attributes:
         max_wait_ms: how long the broker may wait for ``min_bytes``.
-        min_bytes: what it waits for.
+        min_bytes: the bytes of records that it waits for.
         max_bytes: most bytes of the answer.
         isolation_level: 1 reads committed transactions only.
         rack: the client's rack, empty to fetch from leaders alone (KIP-392).

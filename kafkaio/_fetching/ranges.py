@@ -295,7 +295,7 @@ class RangeFetcher:
             connections of its own.
     """
 
-    def __init__(  # noqa: PLR0913 - what the caller of `read_ranges` chooses
+    def __init__(  # noqa: PLR0913 - the arguments of `read_ranges`
         self,
         cluster: ClusterPort,
         config: ClientConfig,
@@ -327,7 +327,7 @@ class RangeFetcher:
         self._topic_ids = dict(topic_ids)
 
     async def part(self) -> RangePart | None:
-        """Return what comes next, with the fetches after it on their way.
+        """Return the next part, after sending the fetches that follow it.
 
         The same part is returned until it is read. If the call is cancelled, or raises,
         another call goes on at the same positions.
@@ -337,7 +337,7 @@ class RangeFetcher:
 
         Raises:
             OffsetOutOfRange: the log does not have the range.
-            LogTruncated: a new leader's log has lost what was read.
+            LogTruncated: a new leader's log has lost records that were read.
             UnknownTopicOrPartition: there is no such topic or partition, or the topic
                 was deleted and made again.
             RecordTooLarge: a batch is larger than ``max_response_size``.

@@ -1,8 +1,8 @@
 """Which version of each request one broker understands (KIP-35, KIP-511, KIP-584).
 
-Every connection begins with the question (see ``connection.handshake``). What a broker
-says of itself holds for one connection. What it says of the cluster, the finalized
-features, holds for all: `Features` keeps the newest that any connection was told.
+Every connection begins with the request (see ``connection.handshake``). The versions of
+a broker hold for one connection. The finalized features are those of the cluster:
+`Features` keeps the newest ones of all connections.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """What one broker announced on one connection.
+    """The announcement of one broker on one connection.
 
     Attributes:
         ranges: lowest and highest version by API key.
@@ -53,8 +53,7 @@ class ApiVersions:
         supported_features: highest version level that this broker supports, by name.
         limits: the highest versions that the client may use, by API key; the ranges
             keep to them already.
-        missed: the API keys of requests that could not be sent because of what was
-            announced.
+        missed: the API keys of requests that could not be sent with these versions.
     """
 
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -69,8 +68,8 @@ class ApiVersions:
     missed: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def miss(self, api_key: int) -> None:
-        """Note that a request could not be sent because of what was announced."""
-        # What the user has limited, no other answer of the broker can change.
+        """Note that a request could not be sent with these versions."""
+        # The user has set the limit: another answer of the broker cannot change it.
         if api_key not in self.limits:
             self.missed.add(api_key)
 
@@ -118,7 +117,7 @@ class ApiVersions:
             max_version: the caller's upper limit; None for none.
 
         Raises:
-            UnsupportedVersion: there is none.
+            UnsupportedVersion: no version fits.
         """
         found = self._usable.get((request_type, max_version))
         if found is None:
@@ -155,10 +154,10 @@ class ApiVersions:
 class VersionRechecks:
     """When to ask a broker again for its versions, because a request found none.
 
-    What a broker announces holds for one connection. An answer that was bad would hold
-    for as long as the connection, so a connection that could not carry a request is
-    replaced after some seconds. If the broker announces the same again, it means it:
-    each time the next look is twice as far away.
+    An announcement holds as long as its connection, even if it was wrong. So a
+    connection that could not carry a request is replaced after some seconds. If the
+    broker announces the same again, it is probably right: the next check comes after
+    twice the time.
     """
 
     __slots__ = ("_by_node",)
@@ -173,7 +172,7 @@ class VersionRechecks:
 
         Args:
             node_id: the broker.
-            versions: what it announced on the connection.
+            versions: its announcement on the connection.
             asked_at: when it did.
             now: the time.
         """
@@ -189,7 +188,7 @@ class VersionRechecks:
 
 
 class Announced:
-    """What the brokers of a cluster announced, each of them last."""
+    """The last announcement of each broker of a cluster."""
 
     __slots__ = ("_by_node", "_lowest")
 
@@ -215,14 +214,14 @@ class Announced:
 class Features:
     """The finalized features of the whole cluster (KIP-584).
 
-    Features are told when a connection is made and never again, and brokers learn of a
-    change at different times. So the answer with the highest epoch is the one that
-    holds, whichever connection it came on. An answer without an epoch tells nothing:
-    that broker does not know the features, or is older than them.
+    Brokers announce features when a connection is made and never again, and a change
+    reaches them at different times. So the answer with the highest epoch holds,
+    whichever connection it came on. An answer without an epoch is ignored: that broker
+    does not know the features, or is older than them.
 
     Attributes:
         levels: the version levels in force, by name.
-        epoch: their epoch; -1 while no broker has told one.
+        epoch: their epoch; -1 while no broker has announced one.
     """
 
     __slots__ = ("epoch", "levels")

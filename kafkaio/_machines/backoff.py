@@ -9,7 +9,7 @@ from kafkaio._dataclass import dataclass
 JITTER = 0.2
 #: A broker that refuses the credentials is dialled again after the longest wait between
 #: attempts, and after up to this many times as long: accounts are locked after too many
-#: wrong passwords, and nothing is gained by haste.
+#: wrong passwords, and an early attempt gains nothing.
 REFUSED_FACTOR = 10
 #: Beyond this exponent the doubled base exceeds any limit that an option can have.
 _MAX_EXPONENT = 62

@@ -1,17 +1,17 @@
-"""The numbers that a broker says, and what each of them may be.
+"""The numbers in answers, and the bounds of each.
 
 A broker can be broken, misconfigured or hostile, and so can a proxy before it. So no
 number of an answer is used or obeyed without a bound. There are four kinds, and every
 number of every answer belongs to one of them (a test holds that):
 
-* `REFUSED`: with another value the answer makes no sense. It counts as one that cannot
+* `REFUSED`: with another value the answer is impossible. It counts as one that cannot
   be decoded: the connection is closed, and the request fails with a ProtocolError.
 * `OBEYED`: times that the client keeps to. They are cut to the bounds where they are
   used (`seconds`), and the answer stays as it is.
-* `ADDRESSES`: a broker that is said to be at an impossible address cannot be reached,
-  and the other brokers of the answer can (`why_unreachable`).
-* `SHOWN`: no value does harm. It is shown, compared or echoed, and a foreign one is
-  unknown, as a negative leader is "none".
+* `ADDRESSES`: a broker with an impossible address cannot be reached, and the other
+  brokers of the answer can (`why_unreachable`).
+* `SHOWN`: every value is harmless. It is shown, compared or echoed, and an unexpected
+  one means unknown, as a negative leader means none.
 
 Numbers that only grow, such as leader epochs, have no bound that would help: where one
 is too high, the right ones look old. See `kafkaio._machines.metadata.Epochs`.
@@ -27,20 +27,20 @@ from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Field, Message, Struct
 
 _INT32: Final = 2**31 - 1
-#: No log gets there: a million records a second take 146,000 years. What is added to
-#: an offset cannot leave 64 bits.
+#: No log gets there: a million records a second take 146,000 years. Sums with
+#: an offset stay within 64 bits.
 _OFFSET: Final = 2**62
 _DAY: Final = 86_400_000
 
 
 class Bound(NamedTuple):
-    """What a number may be.
+    """The bounds of a number.
 
     Attributes:
         least: the least value.
         most: the greatest value.
-        without_error: whether it counts only where no error code stands beside it. An
-            answer with an error has placeholders in place of what was not found.
+        without_error: whether it counts only beside error code 0. An answer with an
+            error has placeholders for everything else.
     """
 
     least: int
@@ -60,9 +60,9 @@ REFUSED: Final[Mapping[str, Bound]] = MappingProxyType(
         "partitions": Bound(0, _INT32),
         "node_id": Bound(0, _INT32, without_error=True),
         "broker_id": Bound(0, _INT32),
-        # -1 where there is none yet; whoever reads it knows that.
+        # -1 where there is none yet; its readers expect that.
         "FindCoordinatorResponse.node_id": Bound(-1, _INT32),
-        # What the client writes from now on: -1 would switch idempotence off.
+        # The client writes them into batches, where -1 would switch idempotence off.
         "InitProducerIdResponse.producer_id": Bound(0, 2**63 - 1, without_error=True),
         "InitProducerIdResponse.producer_epoch": Bound(
             0, 2**15 - 1, without_error=True
@@ -143,7 +143,7 @@ _SLICE: Final = 1_000
 
 
 class _Plan(NamedTuple):
-    """What to check of one class of structs.
+    """The fields to check of one class of structs.
 
     Attributes:
         numbers: the fields that are one number, with their bounds.
@@ -270,12 +270,12 @@ def seconds(name: str, milliseconds: int) -> float:
 
 
 def why_unreachable(host: str, port: int) -> str | None:
-    """Tell why nothing can be reached at an address; None if it may be."""
+    """Return why an address cannot be reached; None if it may be possible."""
     bound = ADDRESSES["port"]
     if not bound.least <= port <= bound.most:
         return f"port {port} is not within {bound.least} to {bound.most}"
     if not 0 < len(host) <= _LONGEST_HOST:
         return f"a host of {len(host)} characters"
-    if not host.isprintable() or " " in host:  # nor does it go into a log
+    if not host.isprintable() or " " in host:  # it would also damage a log
         return "no host has such a name"
     return None

@@ -20,7 +20,7 @@ _ENTRY = 64
 
 
 class CommitAnswer(Enum):
-    """What the coordinator answered for one partition."""
+    """The answer of the coordinator for one partition."""
 
     #: It is committed.
     COMMITTED = "committed"
@@ -39,7 +39,7 @@ class Merge:
     """The content of one request.
 
     Attributes:
-        offsets: what to commit.
+        offsets: the offsets to commit.
         owners: for each partition, the call that its offset comes from.
         calls: the calls that the request serves, in their order.
     """
@@ -51,7 +51,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What an answer means for one call.
+    """The meaning of an answer for one call.
 
     Attributes:
         call: its number.
@@ -82,7 +82,7 @@ class CommitQueue:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._next = 0
-        # Invariant: what is not committed yet of each call; never empty.
+        # Invariant: the offsets of each call that are not committed yet; never empty.
         self._rest: dict[int, dict[TopicPartition, OffsetAndMetadata]] = {}
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class CommitQueue:
         """Add a call behind all others. Returns its number.
 
         Args:
-            offsets: what to commit; not empty.
+            offsets: the offsets to commit; not empty.
         """
         number = self._next
         self._next += 1
@@ -109,7 +109,7 @@ class CommitQueue:
         self._rest.pop(call, None)
 
     def merge(self) -> Merge:
-        """What to send next: the oldest calls, as many as fit into one request."""
+        """Return the next request: the oldest calls, as many as fit into one."""
         if len(self._rest) == 1:
             ((call, rest),) = self._rest.items()
             return Merge(dict(rest), dict.fromkeys(rest, call), (call,))
@@ -141,12 +141,12 @@ class CommitQueue:
         with their own offsets.
 
         Args:
-            merge: what was sent.
+            merge: the request.
             answers: the answer for each of its partitions.
             giving_up: the calls that do not wait for topics that are not known.
 
         Returns:
-            What it means for each of its calls that was not withdrawn, in their order.
+            The outcome of each of its calls that was not withdrawn, in their order.
         """
         outcomes = list[CallOutcome]()
         for call in merge.calls:

@@ -1,6 +1,6 @@
 """Which broker coordinates which group, transaction or share group.
 
-FindCoordinator finds a coordinator. It is remembered until something tells that it has
+FindCoordinator finds a coordinator. It is remembered until there is a sign that it has
 moved: an error code, the end of the connection to it, or metadata without the broker.
 A report that a coordinator has moved names the node that it was, so a late report about
 an old coordinator never drops a new one.
@@ -27,7 +27,7 @@ BATCHED_SINCE = 4
 
 
 class CoordinatorKind(IntEnum):
-    """What a coordinator coordinates; the values are those on the wire."""
+    """The kinds of coordinators; the values are those on the wire."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -74,7 +74,7 @@ class CoordinatorCache:
     def coordinators(
         self, kind: CoordinatorKind, keys: Iterable[str]
     ) -> list[int | None]:
-        """What `get` says of each of some keys."""
+        """The result of `get` for each of some keys."""
         return [self._nodes.get((kind, key)) for key in keys]
 
     def learn(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
@@ -107,7 +107,7 @@ def find_request(
     """Make the request that finds coordinators.
 
     Args:
-        kind: what kind of coordinators.
+        kind: the kind of coordinators.
         keys: names of groups or transactional ids, one at least.
         version: the version that the request will be sent in.
 
@@ -129,7 +129,7 @@ def find_request(
 def read_answer(
     response: FindCoordinatorResponse, asked: Collection[str], version: int
 ) -> list[Found | NotFound]:
-    """Read what was found for each key, in the order of ``asked``.
+    """Read the result for each key, in the order of ``asked``.
 
     A key that the answer omits counts as not available for now.
     """

@@ -1,20 +1,20 @@
-"""A transaction whose end is left to another process, and what its EndTxn comes to.
+"""A transaction whose end is left to another process, and the answers to its EndTxn.
 
-A producer writes a transaction, has everything acknowledged, and goes. What is left to
-do is one request, EndTxn, which any process may send that knows the transactional id
-and the identity: `DetachedTransaction` has both. The coordinator decides once, so a
-repeated EndTxn finds out what was decided:
+A producer writes a transaction, waits until all is acknowledged, and goes. One request
+is left, EndTxn. Any process may send it that knows the transactional id and the
+identity: `DetachedTransaction` has both. The coordinator decides once, so a repeated
+EndTxn finds out the decision:
 
 ================  ==============================  ==================================
 code              of a commit                     of an abort
 ================  ==============================  ==================================
 0                 committed, now or before        aborted, now or before
 INVALID_TXN_STATE it was aborted                  it was committed
-a fencing code    a newer producer has the id: what was open then was aborted
+a fencing code    a newer producer has the id, whose start aborted an open one
 ================  ==============================  ==================================
 
-Of a commit that was sent before and not answered, a fencing code says nothing: it may
-have been taken before the newer producer came.
+If a commit was sent before and not answered, a fencing code leaves the outcome open: it
+may have been committed before the newer producer came.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class DetachedTransaction:
     def of(
         cls, transactional_id: str, end: End, *, is_empty: bool
     ) -> DetachedTransaction:
-        """Make one of what its producer would send to end it."""
+        """Make one from the request that its producer would send."""
         return cls(
             transactional_id,
             end.identity.producer_id,
@@ -73,7 +73,7 @@ class DetachedTransaction:
 
 
 class DetachedEnd(Enum):
-    """What an answer to EndTxn says of a detached transaction."""
+    """The meaning of an answer to EndTxn for a detached transaction."""
 
     #: It has ended as it was asked to.
     DONE = auto()
@@ -81,14 +81,14 @@ class DetachedEnd(Enum):
     OTHERWISE = auto()
     #: Another producer has the transactional id: nothing of it is open.
     FENCED = auto()
-    #: A commit was sent and not answered, and nobody can tell any more.
+    #: A commit was sent and not answered, and the outcome cannot be found out.
     UNKNOWN = auto()
     #: The coordinator refuses, for another reason.
     REFUSED = auto()
 
 
 def end_of(code: int, *, is_commit: bool, was_lost: bool) -> DetachedEnd:
-    """Return what the answer to EndTxn says.
+    """Return the meaning of an answer to EndTxn.
 
     Args:
         code: its error code, none that is to be retried.

@@ -31,7 +31,7 @@ _NO_ID: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class FetchTarget:
-    """What to fetch of one partition.
+    """The entry of one partition in a fetch.
 
     Attributes:
         offset: offset to read from.
@@ -138,7 +138,7 @@ class FetchSession:
         """Apply an answer without a top-level error.
 
         Args:
-            plan: what was sent.
+            plan: the plan that was sent.
             session_id: the answer's session id; 0 if the broker grants none.
             answered: the partitions in the answer.
 

@@ -71,7 +71,7 @@ class EndpointPort(Protocol):
 
     @property
     def rack(self) -> str | None:
-        """Its rack, if it tells one."""
+        """Its rack; None if it has none."""
 
 
 _NOTHING: Mapping[int, PartitionView] = MappingProxyType({})
@@ -191,7 +191,7 @@ class ClusterView:
         return found.leader if found is not None and found.leader >= 0 else None
 
     def leaders(self, partitions: Iterable[TopicPartition]) -> list[int | None]:
-        """What `leader` says of each of some partitions."""
+        """The result of `leader` for each of some partitions."""
         found: list[int | None] = []
         for tp in partitions:
             topic = self.by_name.get(tp.topic)
@@ -229,8 +229,9 @@ class ClusterView:
         return topic is not None and topic.is_internal
 
 
-#: So many answers in a row with an older epoch are right, and the newest one seen was
-#: wrong. Answers come a second apart at most, and brokers lag behind for seconds.
+#: Answers in a row with an older epoch after which they are taken as right, and the
+#: newest epoch seen as wrong. Answers come a second apart at most, and brokers lag
+#: behind for seconds.
 _REFUTATIONS = 20
 
 
@@ -337,7 +338,7 @@ class UnavailableTopics:
     def update(
         self, view: ClusterView, wanted: Set[str], now: float
     ) -> tuple[tuple[str, ErrorCode], ...]:
-        """Look at a new snapshot. Returns the topics to report, and why each fails.
+        """Check a new snapshot. Returns the topics to report, and why each fails.
 
         Args:
             view: the newest snapshot.
@@ -418,7 +419,7 @@ def merge(
         The new snapshot; None if the answer names no broker and so changes nothing.
 
     Raises:
-        ProtocolError: no cluster gives such an answer.
+        ProtocolError: the answer is impossible for a cluster.
     """
     if not response.brokers:
         return None
@@ -447,7 +448,7 @@ def merge(
 
 
 def controllers_as_brokers(response: DescribeClusterResponse) -> MetadataResponse:
-    """Return what a controller says of the quorum as an answer that `merge` takes.
+    """Turn a controller's description of the quorum into an answer for `merge`.
 
     The nodes of the next snapshot are then the controllers, and its controller is the
     active one (KIP-919). Controllers describe no topics.
@@ -510,7 +511,7 @@ class _Merger:
         former = self._old.by_name.get(name)
         if not _is_whole(topic):
             # No broker describes a part of a topic, or a partition twice. Producers
-            # take the number of partitions for the numbers that there are.
+            # derive the numbers of the partitions from their count.
             self.unsettled.add(name)
             broken = ErrorCode.LEADER_NOT_AVAILABLE
             return former or TopicView(name, topic_id, topic.is_internal, broken)
@@ -541,7 +542,7 @@ class _Merger:
         gone = error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if gone and not self._epochs.has_id(name):
             # A topic created again under the old name counts its epochs from 0, and
-            # without topic ids nothing else tells so.
+            # without topic ids nothing else shows it.
             self._epochs.drop_topic(name)
         return TopicView(name, topic_id, topic.is_internal, error)
 

@@ -265,7 +265,7 @@ class OffsetLedger:
         return any(tp in self._unfinished for tp in partitions)
 
     def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Make a commit of what was finished since the last one.
+        """Make a commit of the records that were finished since the last one.
 
         Partitions without progress since a commit in flight get the offset of that
         commit.
@@ -295,15 +295,15 @@ class OffsetLedger:
         Args:
             partitions: which partitions; None for all.
         """
-        return self.commit_of(
-            {
-                tp: OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
-                for tp, entry in self._entries.items()
-                if (partitions is None or tp in partitions)
-                and entry.finished >= 0
-                and (entry.is_due or entry.finished != entry.committed)
-            }
-        )
+        chosen: dict[TopicPartition, OffsetAndMetadata] = {}
+        for tp, entry in self._entries.items():
+            is_wanted = partitions is None or tp in partitions
+            is_known = entry.finished == entry.committed and not entry.is_due
+            if is_wanted and entry.finished >= 0 and not is_known:
+                chosen[tp] = OffsetAndMetadata(
+                    entry.finished, leader_epoch=entry.finished_epoch
+                )
+        return self.commit_of(chosen)
 
     def _in_flight(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {

@@ -70,7 +70,7 @@ class StickyPartition:
 
     def __init__(self, sticky_bytes: int) -> None:
         self.share: int = max(1, sticky_bytes)
-        # What `lend` has replaced; None if nothing is lent.
+        # The partition and bytes that `lend` replaced; None if nothing is lent.
         self._own: tuple[int, int] | None = None
         self.switch(-1)
 

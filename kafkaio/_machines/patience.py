@@ -15,7 +15,7 @@ from typing import Final, Self
 from kafkaio._dataclass import dataclass
 from kafkaio.protocol._error_codes import ErrorCode
 
-#: What coordinators answer for a topic or a partition that they do not know.
+#: The answers of coordinators for a topic or a partition that they do not know.
 UNKNOWN_TOPIC: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -23,17 +23,17 @@ UNKNOWN_TOPIC: Final = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-#: Seconds of doubt for commits that the user asked for, and for those of transactions:
-#: a broker needs less to hear of a new topic or partition.
+#: Seconds of doubt for commits that the user asked for, and for those of transactions.
+#: A new topic or partition reaches every broker in less.
 ASKED_FOR: Final = 3.0
 #: Seconds of doubt for all others: a partition waits to be released, or the next
 #: automatic commit tries again.
 _UNASKED: Final = 1.0
 #: Most seconds of a commit before a release, also of a transaction's that keeps
 #: partitions from it. A coordinator that failed has a successor by then (a broker
-#: counts as failed after 9 s), and nobody can go on before: the group has the same
-#: coordinator. Later than that the rest of the group would wait for the sake of records
-#: that are only repeated.
+#: counts as failed after 9 s), and before that the group cannot go on either, since it
+#: has the same coordinator. After that, the rest of the group would wait only to spare
+#: this member repeated records.
 BEFORE_RELEASE: Final = 12.0
 
 

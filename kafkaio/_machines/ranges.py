@@ -287,7 +287,7 @@ class RangeSchedule:
         each.is_late = False
         self._first = min(self._first, each.index)
 
-    # ---- what to ask for -------------------------------------------------------------
+    # ---- the next fetches ------------------------------------------------------------
 
     def choose(
         self,
@@ -383,7 +383,7 @@ class RangeSchedule:
         total = min(self._fetch_bytes, sum(map(self.max_bytes, ranges)))
         return max(total, *(each.needed for each in ranges))
 
-    # ---- what became of it -----------------------------------------------------------
+    # ---- results of fetches ----------------------------------------------------------
 
     def asking(self, node: int, size: int = 0) -> None:
         """Note that a request for at most ``size`` bytes is sent to a broker."""
@@ -465,7 +465,7 @@ class RangeSchedule:
         times += [each.due for each in self._nodes.values() if each.due > now]
         return min(times, default=None)
 
-    # ---- what the caller does --------------------------------------------------------
+    # ---- calls of the reader ---------------------------------------------------------
 
     def accept(self, each: RangeState) -> None:
         """Note that the caller has read the first part of a range, to its position."""

@@ -1,4 +1,4 @@
-"""What to do about each error code: one table for every part of the client.
+"""The reaction to each error code: one table for every part of the client.
 
 `BASE` has every code that Kafka has; `OVERRIDES` has the APIs in which a code means
 something else, or needs another reaction. `reaction` reads both. The table only names
@@ -20,7 +20,7 @@ from kafkaio.protocol._error_codes import ErrorCode
 
 
 class ReactionStep(Enum):
-    """What the owner of a request does besides retrying."""
+    """The action of the owner of a request, besides retrying."""
 
     NONE = auto()
     #: Nothing is wrong: the effect of the request is there already.
@@ -51,20 +51,20 @@ class ReactionStep(Enum):
 
 
 class Harm(Enum):
-    """What the failure of a record means for its transaction."""
+    """The consequence of a failed record for its transaction."""
 
     #: It must be aborted.
     ABORT = auto()
-    #: It must be aborted, and what follows needs another epoch: the sequence has a gap,
+    #: It must be aborted, and the next one needs another epoch: the sequence has a gap,
     #: or the record may still be written.
     BUMP = auto()
-    #: The producer is over.
+    #: The producer can no longer be used.
     FATAL = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What to do about an error code.
+    """The reaction to an error code.
 
     Attributes:
         retry: the same request may succeed later, after a back-off.
@@ -72,7 +72,7 @@ class Reaction:
         refind_coordinator: the coordinator has moved.
         reroute: the broker did nothing, because it is the wrong one, if only for the
             moment. The request can be repeated, perhaps elsewhere, without harm.
-        step: what else the owner of the request has to do.
+        step: the further action of the owner of the request.
     """
 
     retry: bool = False
@@ -113,8 +113,8 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
         _REFRESH,
         (
             _E.UNKNOWN_TOPIC_OR_PARTITION,
-            # The broker lags behind the client, or the client was told a wrong epoch,
-            # which only new metadata can refute.
+            # The broker lags behind the client, or the client has a wrong epoch, which
+            # only new metadata can correct.
             _E.UNKNOWN_LEADER_EPOCH,
             _E.REPLICA_NOT_AVAILABLE,
             _E.NETWORK_EXCEPTION,
@@ -269,20 +269,20 @@ _REJOIN = Reaction(retry=True, step=ReactionStep.REJOIN)
 _NEW_GENERATION = Reaction(step=ReactionStep.RESET_GENERATION)
 _NEW_MEMBER = Reaction(step=ReactionStep.RESET_MEMBER)
 
-#: Refused permanently by a group, whatever the request was. A right that is missing
-#: may be granted later: that is no reason to end.
+#: Refused permanently by a group, whatever the request was. A missing right is not
+#: among them: it may be granted later.
 _GROUP_FATAL = {
     _E.INVALID_GROUP_ID: _FATAL,
     _E.FENCED_INSTANCE_ID: _FATAL,
 }
-#: What the group coordinator tells a member of the classic protocol.
+#: Answers of the group coordinator to a member of the classic protocol.
 _CLASSIC_MEMBER = {
     **_GROUP_FATAL,
     _E.ILLEGAL_GENERATION: _NEW_GENERATION,
     _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
     _E.REBALANCE_IN_PROGRESS: _REJOIN,
 }
-#: What the transaction coordinator tells a producer.
+#: Answers of the transaction coordinator to a producer.
 _TRANSACTION = {
     _E.PRODUCER_FENCED: _FATAL,
     _E.INVALID_PRODUCER_EPOCH: _FATAL,
@@ -426,7 +426,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     },
     ApiKey.TXN_OFFSET_COMMIT: {
         **_TRANSACTION,
-        # A successor or a time-out: the end of the transaction tells which.
+        # A successor or a timeout: the end of the transaction shows which.
         _E.INVALID_PRODUCER_EPOCH: _ABORT,
         _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: _FATAL,
         _E.OFFSET_METADATA_TOO_LARGE: _ABORT,
@@ -454,7 +454,7 @@ def known_code(code: int) -> ErrorCode:
 
 
 def reaction(api_key: int, code: int) -> Reaction:
-    """What to do about ``code`` in an answer of ``api_key``; never raises."""
+    """Return the reaction to ``code`` in an answer of ``api_key``; never raises."""
     error = ErrorCode(code)
     particular = OVERRIDES.get(api_key)
     if particular is not None and error in particular:
@@ -465,8 +465,8 @@ def reaction(api_key: int, code: int) -> Reaction:
 def is_foreign(api_key: int, code: int) -> bool:
     """Whether a code is an error that this API does not have, as far as is known.
 
-    It may be one bad answer, or one of a newer broker. It says nothing of what became
-    of the request.
+    It may be one wrong answer, or one of a newer broker. Whether the request had an
+    effect is unknown.
     """
     error = ErrorCode(code)
     base = BASE[error]

@@ -36,7 +36,7 @@ class BatchPort(Protocol):
         """Whether the batch is a marker."""
 
     def control_type(self) -> int | None:
-        """What a control batch marks; None if the log cleaner removed the marker."""
+        """The type of a control batch; None if the log cleaner removed the marker."""
 
 
 class ReadUncommitted:

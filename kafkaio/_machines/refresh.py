@@ -48,7 +48,7 @@ class RefreshRequest:
 
 
 class Interest:
-    """Which topics' metadata is needed, and by whom.
+    """Topics whose metadata is needed, and their owners.
 
     A watched topic stays until its owner withdraws it. A topic that was only used is
     forgotten when it has not been used for ``idle`` seconds.
@@ -237,7 +237,7 @@ class RefreshSchedule:
         self._note_new()
 
     def failed(self, now: float, roll: float) -> float:
-        """Note that there was no usable answer; returns the back-off in seconds."""
+        """Note that the attempt failed; returns the back-off in seconds."""
         self._in_flight = False
         delay = self._backoff.delay(self._failures, roll)
         self._failures += 1

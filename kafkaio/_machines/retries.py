@@ -41,7 +41,7 @@ class Retry:
         """Seconds to wait before the next attempt; None for no more attempts.
 
         Args:
-            error: what the handler raised.
+            error: raised by the handler.
             attempts: how often it was called for the record.
             roll: a random number in [0, 1).
         """

@@ -25,8 +25,8 @@ class NodeLoad(NamedTuple):
     wait: float = 0.0
 
 
-#: While all connections are busy, the client opens new ones up to this number. A broker
-#: that has stopped then does not delay what any other could answer.
+#: While all connections are busy, the client opens new ones up to this number. So a
+#: broker that hangs does not delay requests that others could answer.
 SPREAD: Final = 3
 
 

@@ -117,7 +117,7 @@ class Schedule:
             one at least.
 
     Raises:
-        ArgumentValueError: there is no such ordering.
+        ArgumentValueError: the ordering is unknown.
     """
 
     def __init__(self, ordering: Ordering, limit: int) -> None:

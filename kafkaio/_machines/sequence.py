@@ -18,7 +18,7 @@ only one under way.
 
 A batch that fails for good leaves a gap that no later batch can cross. Then the
 partition is *settling*. No new batch is numbered. Each batch whose outcome is uncertain
-(sent, never answered) is sent once more with its old number; the answer tells whether
+(sent, never answered) is sent once more with its old number; the answer shows whether
 it was appended. When no batch is on the wire or uncertain any more, either there turns
 out to be no gap, or the remaining batches are numbered from 0 in a new epoch. For a
 producer without transactions that is the next epoch, taken without asking the broker;
@@ -102,7 +102,7 @@ class ProducerIdentity:
         self.has_gap = False
 
     def bump(self) -> IdAndEpoch | None:
-        """Go to the next epoch; None if there is none to be had without asking.
+        """Go to the next epoch; None if the broker has to give one.
 
         That is so when the epochs of this id are used up, and with transactions.
         """
@@ -303,7 +303,7 @@ class PartitionSequence(Generic[BatchT]):
     def settle(self) -> None:
         """End the settling if the outcome of all that was under way is certain.
 
-        Nothing changes while there is no identity to number the rest under.
+        Nothing changes while the identity to number the rest under is missing.
         """
         if any(batch.is_on_wire or batch.is_uncertain for batch in self.under_way):
             return

@@ -1,4 +1,4 @@
-"""The transactions of one producer: what is asked of the coordinator, and when.
+"""The transactions of one producer: which requests the coordinator gets, and when.
 
 Theory (KIP-98, KIP-360, KIP-890). A transactional producer has an identity: the
 producer id and the epoch that InitProducerId gave for its transactional id. Between
@@ -40,11 +40,11 @@ request. Invariants:
   marker. Until then, brokers before 3.6 take the late write, and the marker of the next
   transaction commits it. So, where a write or a commit of offsets may still arrive, an
   empty transaction under the new epoch follows (SEALING). Its abort marks every log
-  that the aborted transaction was in: what arrived before the marker is aborted by it,
-  and what arrives later is refused.
+  that the aborted transaction was in: the marker aborts a write that arrived before it,
+  and the log refuses a later one.
 - A transaction whose end is left to another process (DETACHED) has nothing on the wire,
   and the machine sends nothing any more: the other process knows the identity, and any
-  request of this producer could end or harm what it is to end.
+  request of this producer could end or harm the transaction.
 
 Effects are returned in the order in which they must be performed.
 """
@@ -97,7 +97,7 @@ class Protocol(Enum):
 class TxnState(Enum):
     """Where a producer is with its transactions."""
 
-    # Each step of each transaction looks states up; Enum's own is a Python function.
+    # Each step of each transaction hashes states; Enum's own hash is a Python function.
     __hash__ = object.__hash__
 
     UNINITIALISED = auto()  #: it has no identity
@@ -110,14 +110,14 @@ class TxnState(Enum):
     ABORTING = auto()  #: it is to be aborted; batches are on the wire
     UNKNOWN = auto()  #: EndTxn was sent; only the answer to it leads out
     BUMPING = auto()  #: the next epoch is requested by InitProducerId
-    SEALING = auto()  #: logs are told the next epoch, by the abort of nothing
+    SEALING = auto()  #: logs learn the next epoch, by the abort of an empty transaction
     DETACHED = auto()  #: the end of the transaction is left to another process
     FENCED = auto()  #: another producer has the transactional id; for good
     FAILED = auto()  #: the producer cannot go on for another reason; for good
 
 
 class TxnEvent(Enum):
-    """What leads from state to state."""
+    """An event that leads from state to state."""
 
     __hash__ = object.__hash__
 
@@ -154,7 +154,7 @@ class TransactionOutcome(Enum):
 
     COMMITTED = auto()
     ABORTED = auto()
-    #: EndTxn was not answered, and nobody will ask again.
+    #: EndTxn was not answered, and is not sent again.
     UNKNOWN = auto()
 
 
@@ -278,7 +278,7 @@ Request: TypeAlias = Initialise | AddPartitions | AddOffsets | End | Probe
 
 
 @dataclass(frozen=True, slots=True)
-class SendRequest:
+class AskCoordinator:
     """Send a request to the coordinator, and return its answer to the machine."""
 
     request: Request
@@ -286,7 +286,7 @@ class SendRequest:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Number what comes next under this identity."""
+    """Number the next batches under this identity."""
 
     identity: IdAndEpoch
 
@@ -317,7 +317,7 @@ class TxnEnded:
     outcome: TransactionOutcome
 
 
-Effect: TypeAlias = SendRequest | Adopt | Admit | Started | DropUnsent | TxnEnded
+Effect: TypeAlias = AskCoordinator | Adopt | Admit | Started | DropUnsent | TxnEnded
 Effects: TypeAlias = tuple[Effect, ...]
 
 _NOWHERE: Final[frozenset[TopicPartition]] = frozenset()
@@ -435,7 +435,7 @@ class TransactionMachine:
 
     def _send(self, request: Request) -> Effects:
         self.request = request
-        return (SendRequest(request),)
+        return (AskCoordinator(request),)
 
     def _go(self, event: TxnEvent) -> None:
         try:
@@ -466,7 +466,7 @@ class TransactionMachine:
         return (*adopt, *self._seal()) if is_sealed else adopt
 
     def _seal(self) -> Effects:
-        # Ask for what the harmed transaction was in, and end it at once.
+        # Add the partitions and groups of the harmed transaction, and abort at once.
         self._has_harm = self._has_late = False
         self.is_end_uncertain = False
         self._wanted = dict.fromkeys(sorted(self._added))
@@ -488,14 +488,10 @@ class TransactionMachine:
         return ()
 
     def not_sealed(self, partitions: Collection[TopicPartition]) -> Effects:
-        """Note that the coordinator refuses to add some of what is to be sealed.
+        """Note that the coordinator refuses to add some of the partitions, or a group.
 
-        These are left out: topics that are gone, or that may not be written to any
-        more.
-
-        Args:
-            partitions: those that it refused; none if it was asked for a group, or
-                refuses them all.
+        They are left out: topics that are gone, or that the producer may not write to
+        any more. If ``partitions`` is empty, the whole request was refused.
         """
         request = self.request
         if self.state is not TxnState.SEALING or isinstance(request, End):
@@ -558,9 +554,9 @@ class TransactionMachine:
     def recheck(self) -> End:
         """Return an EndTxn whose answer shows whether the identity is still valid.
 
-        Nothing is open, so it changes nothing, but for one that arrives late and meets
-        the next transaction: unless it is `last_end`, which has an old epoch, the
-        producer is over if it gets no answer.
+        Nothing is open, so it changes nothing, unless it arrives late and meets the
+        next transaction. `last_end` has an old epoch and cannot do that; after any
+        other request without an answer, the producer is over.
         """
         if self.state is not TxnState.READY:
             raise InternalError(f"transaction: rechecked while {self.state.name}")
@@ -572,13 +568,8 @@ class TransactionMachine:
         """Take the answer to `recheck`; return whether the identity is still valid.
 
         The coordinator compares the epoch first. If that is its own, or the one before,
-        it answers as the state of the last transaction wants it; else it says that the
-        producer is fenced.
-
-        Args:
-            end: the request.
-            code: the error code.
-            identity: what the answer of TV2 names.
+        the answer depends on the state of the last transaction; else it is a fencing
+        code. ``identity`` is that of TV2's answer.
         """
         if end is self.last_end:
             if code != ErrorCode.NONE or identity != self.identity:
@@ -654,7 +645,7 @@ class TransactionMachine:
         return (Started(self.deadline),)
 
     def added(self, now: float) -> Effects:
-        """Note that the coordinator has added what the request named, or was probed."""
+        """Note that the coordinator has served the request to add, or the probe."""
         self._go(TxnEvent.ADDED)
         if self.state in OVER:
             return ()
@@ -684,9 +675,7 @@ class TransactionMachine:
     def probed(self, now: float, *, is_at_once: bool) -> Effects:
         """Note that the markers of the transaction before are written, or may be.
 
-        Args:
-            now: the time.
-            is_at_once: whether the first probe said so.
+        With ``is_at_once``, the answer to the first probe says that they are.
         """
         self._quick_probes = self._quick_probes + 1 if is_at_once else 0
         seconds = now - self._asked_at
@@ -705,12 +694,9 @@ class TransactionMachine:
             self._quick_probes = self._far_probes = 0
 
     def not_added(self, now: float, error: KafkaError, *, is_lost: bool) -> Effects:
-        """Note that the coordinator did not add what the request named.
+        """Note that the coordinator refuses the request to add.
 
-        Args:
-            now: the time.
-            error: why.
-            is_lost: whether it may have been added all the same: no answer came.
+        With ``is_lost``, it may have been served all the same.
         """
         self._go(TxnEvent.ADDED)
         if self.state in OVER:
@@ -762,11 +748,9 @@ class TransactionMachine:
     def harmed(self, *, has_late: bool = False) -> None:
         """Note that the next transaction needs another epoch.
 
-        Because sequence numbers have a gap, or because a request got no answer and was
-        sent again: the first of the two may arrive after the end.
-
-        Args:
-            has_late: whether that is a commit of offsets, which a log would take.
+        The reason is a gap in the sequence numbers, or a request that got no answer and
+        was sent again: the first of the two may arrive after the end. With
+        ``has_late``, it is a commit of offsets, which a log would take.
         """
         self._has_harm = True
         self._has_late |= has_late
@@ -794,7 +778,7 @@ class TransactionMachine:
 
     @property
     def is_detachable(self) -> bool:
-        """Whether nothing is under way that `detached` has to wait for."""
+        """Whether `detached` may follow: nothing is under way."""
         return (
             self.state is TxnState.DETACHING
             and self._is_drained
@@ -802,11 +786,7 @@ class TransactionMachine:
         )
 
     def detached(self, error: KafkaError) -> Effects:
-        """Leave the end to another process: this producer is over.
-
-        Args:
-            error: what calls of the producer raise from now on.
-        """
+        """Leave the end to another process: calls of this producer raise ``error``."""
         if self.state is TxnState.DETACHING and not self.is_detachable:
             raise InternalError("transaction: DETACHED before all was answered")
         self._go(TxnEvent.DETACHED)
@@ -881,7 +861,7 @@ class TransactionMachine:
 
         Args:
             now: the time.
-            identity: what to use from now on, as TV2's answer says; None in TV1.
+            identity: the next identity, from TV2's answer; None in TV1.
             error: the error that the code stands for; None for success.
             code: the error code.
         """
@@ -904,17 +884,17 @@ class TransactionMachine:
         return self.fail(error)
 
     def _forgotten(self, end: End, error: KafkaError) -> Effects:
-        # Of a commit that was sent before and not answered, this says nothing.
+        # A commit that was sent before and not answered may have been taken.
         if (end.is_commit and self.is_end_uncertain) or self._is_last_epoch:
             return self.fail(error)
         if not self._is_forgotten:
-            # An abort tells for sure: where something is open after all, it must be
-            # ended before the bump.
+            # The answer to an abort is certain: if the transaction is open after all,
+            # it must end before the bump.
             self._is_forgotten = True
             return self._denied(error, FORGOTTEN)
         if self._refusal is not None:
             return self.fence(self._refusal)
-        self._has_late = False  # what is late is refused, like what came in time
+        self._has_late = False  # late writes are refused, as earlier ones were
         self._go(TxnEvent.ENDED_WITH_HARM)
         ended = TxnEnded(TransactionOutcome.ABORTED)
         return (ended, *self._send(Initialise(self.identity)))
@@ -933,7 +913,7 @@ class TransactionMachine:
 
     def _can_ask_again(self, code: int) -> bool:
         # In TV2 the coordinator refuses to commit what it has aborted by time-out, or
-        # for another producer. The abort tells which: 0 for the former.
+        # for another producer. The answer to an abort shows which: 0 for a time-out.
         if code == ErrorCode.INVALID_TXN_STATE:
             return self.protocol is Protocol.TV2
         # Of a commit that was sent before and not answered, other codes prove nothing.

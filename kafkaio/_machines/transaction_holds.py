@@ -1,20 +1,20 @@
-"""Which partitions a transaction works on, and what a rebalance does to them.
+"""The partitions that a transaction works on, and how a rebalance changes them.
 
 A transaction works on a partition from the first record of it that is handed out. From
 then on the partition is held (`kafkaio._machines.membership.ledger` counts the holds),
-so that no other member gets it before the transaction has ended. This machine remembers
-each such partition with the number of its assignment and with its *place*: where the
-transaction began to read it. It compares them with the assignments in force whenever
-these change, and says once of each partition that its revocation was requested, and
-once that it was lost.
+so that no other member gets it before the transaction has ended. `TransactionHolds`
+has each such partition with the number of its assignment and with its *place*: where
+the transaction began to read it. It is compared with the assignments in force whenever
+these change, and reports each requested revocation once, and each loss once.
 
-A partition that was lost stays lost, also if it is assigned again: records of the
-assignment that ended are in the transaction, which can only be aborted. Until it is,
+A partition that was lost stays lost, even if it is assigned again: records of the
+assignment that ended are in the transaction, so it can only be aborted. Until then,
 records of the new assignment may be handed out as well. So each assignment counts for
 itself: the new one is held, too, and has its own place.
 
-Invariant: after an abort, whatever was handed out and is still assigned is handed out
-again. `kept` has a place for each partition whose assignment in force was added.
+Invariant: after an abort, all records that were handed out are handed out again, of
+each partition that is still assigned. `kept` has a place for each partition whose
+assignment in force was added.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from kafkaio.types import OffsetAndMetadata, TopicPartition
 _NOTHING: frozenset[TopicPartition] = frozenset()
 
 
-class Changes(NamedTuple):
-    """What happened to the partitions of a transaction since the last look.
+class HoldChanges(NamedTuple):
+    """Changes to the partitions of a transaction since the last `update`.
 
     Attributes:
         requested: partitions whose revocation was requested.
@@ -68,7 +68,7 @@ class TransactionHolds:
         return tuple(self._places)
 
     def add(self, claim: Claim, place: OffsetAndMetadata) -> None:
-        """A record of a partition is handed out.
+        """Note that a record of a partition is handed out.
 
         Args:
             claim: the assignment, of which no record was handed out before.
@@ -76,11 +76,11 @@ class TransactionHolds:
         """
         self._places[claim] = place
 
-    def look(
+    def update(
         self,
         numbers: Mapping[TopicPartition, int],
         pending: Collection[TopicPartition],
-    ) -> Changes:
+    ) -> HoldChanges:
         """Compare with the assignments in force.
 
         Args:
@@ -88,7 +88,7 @@ class TransactionHolds:
             pending: the partitions whose revocation is requested.
 
         Returns:
-            What was not returned before.
+            The changes that were not returned before.
         """
         self._gone |= {
             claim
@@ -97,7 +97,7 @@ class TransactionHolds:
         }
         lost = frozenset(claim.partition for claim in self._gone)
         requested = self.partitions & frozenset(pending)
-        changes = Changes(requested - self._requested - lost, lost - self.lost)
+        changes = HoldChanges(requested - self._requested - lost, lost - self.lost)
         self._requested |= changes.requested
         self.lost = lost
         return changes

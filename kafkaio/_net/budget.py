@@ -1,13 +1,13 @@
-"""Bounds what all connections of a client receive at once.
+"""Bounds the bytes that all connections of a client receive at once.
 
 A large frame reserves its size before memory is allocated for it. If the budget is
-exhausted it waits, and its connection reads nothing meanwhile, so the broker waits as
-well. The reservation ends when the frame has been decoded; records that are handed on
-count against the budgets of consumers.
+exhausted, the frame waits, and its connection reads nothing meanwhile, so the broker
+waits as well. The reservation ends when the frame has been decoded; records count
+against the budgets of consumers from then on.
 
-Invariant: if nothing is reserved, nothing waits, so one frame can always proceed,
-however large, and no two wait for each other. A peer that stops in the middle of a
-frame keeps its reservation until the request times out.
+Invariant: nothing waits while nothing is reserved. So one frame can always proceed,
+however large, and frames cannot wait for each other. A peer that stops in the middle of
+a frame keeps its reservation until the request times out.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class ReceiveBudget:
         return not self.reserved or self.reserved + size <= self._limit
 
     def _grant(self) -> None:
+        # In order: a large frame at the front would starve if smaller ones passed it.
         while self._waiting and self._fits(self._waiting[0][0]):
             size, granted = self._waiting.popleft()
             self.reserved += size

@@ -1,10 +1,10 @@
 """One connection to a broker: drives `ConnectionMachine` over a transport.
 
-Everything here is synchronous. What the event loop reports (a frame, the end of the
-stream, a timer) is passed to the machine. What the machine decides is written to the
-transport, or set as the result of the futures that wait for it. Two things are not:
-opening, which the task of the caller does, and the wait for the credentials of a
-repeated authentication, which has a task of its own.
+Almost everything here is synchronous. The events of the loop (a frame, the end of the
+stream, a timer) go to the machine. Its decisions are written to the transport, or set
+as results of the futures that wait for answers. Two things wait: opening, in the task
+of the caller, and getting the credentials of a repeated authentication, in a task of
+its own.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ if TYPE_CHECKING:
 
 #: Seconds that a closed connection may take to send what was written to it.
 LINGER: Final = 2.0
-#: The largest frame accepted before a connection is ready, in bytes: a broker that has
-#: not authenticated the client has nothing large to say.
+#: The largest frame accepted before a connection is ready, in bytes: no answer of the
+#: handshake is large, and the peer may be anything.
 EARLY_FRAME_SIZE: Final = 524_288
 #: Seconds for which large answers are decoded before the event loop gets a turn.
 _TURN: Final = 0.002
-#: What is done before a connection is dialled, for error messages.
+#: The step before a connection is dialled, for error messages.
 _CREDENTIALS: Final = "get credentials"
-#: The mechanism whose credentials have an end.
+#: The mechanism whose credentials expire.
 _BY_TOKEN: Final = "OAUTHBEARER"  # noqa: S105  (a name)
 #: The part of the set-up that dialling may take, so that an error names the addresses.
 _DIALLING: Final = 0.95
@@ -131,13 +131,13 @@ class ReplyPort(Protocol):
     """Receives an answer: a future, or an object that acts on it at once."""
 
     def done(self) -> bool:
-        """Whether it needs no answer any more."""
+        """Whether the answer is no longer needed."""
 
     def set_result(self, result: Any, /) -> None:
         """Take the answer; must not raise."""
 
     def set_exception(self, exception: Exception, /) -> None:
-        """Take the reason why there is no answer; must not raise."""
+        """Take the error that stands for the answer; must not raise."""
 
 
 class Connection:
@@ -149,10 +149,10 @@ class Connection:
         broker: the broker to connect to.
         connection_class: what the connection is for.
         identity: how the client presents itself.
-        observer: hears of requests, answers and throttling; must not raise.
+        observer: observes requests, answers and throttling; must not raise.
         on_lost: called once when the connection, if it was ready, has ended.
         sasl: how it authenticates; None if it does not.
-        budget: what its large answers wait for; None for a budget of its own.
+        budget: large answers wait for it; None for a budget of its own.
     """
 
     def __init__(  # noqa: PLR0913 - what all connections of a client share
@@ -172,20 +172,21 @@ class Connection:
         self._observer = observer
         self._on_lost = on_lost
         self._machine = ConnectionMachine(identity, now())
-        #: What the broker announced; empty until the connection is ready.
+        #: The broker's announcement; empty until the connection is ready.
         self.versions: ApiVersions = self._machine.versions
         self._pipeline = self._machine.pipeline
         self._transport: TransportPort | None = None
         self._peer = identity.peer
         self._loop = asyncio.get_running_loop()
-        # Invariant: the tickets that the machine has not ended, without those of the
-        # handshake. A future whose caller was cancelled stays until its answer comes.
+        # Invariant: exactly the tickets that the machine has not ended, without those
+        # of the handshake. A future whose caller was cancelled stays until its answer
+        # comes, because the broker answers in order.
         self._waiters: dict[Ticket[Response], ReplyPort] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._was_ready = False
         #: When it got ready; infinity before.
         self.ready_at: float = inf
-        # The transport while it closes, and the end of it.
+        # The transport while it closes, and a future that is done when it has closed.
         self._closing: TransportPort | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer = Timer(self._expire)
@@ -193,20 +194,20 @@ class Connection:
         self._bytes_sent = 0
         # Requests without an answer when the connection ended; None before that.
         self._unanswered: int | None = None
-        #: Whether the broker hung up where it does so on clients that it does not
-        #: want: while it was to authenticate them, or at their first request. Known
-        #: once the connection has ended.
+        #: Whether the broker hung up in the way in which brokers reject clients: during
+        #: the authentication, or at the first request. Known once the connection has
+        #: ended.
         self.was_turned_away: bool = False
         #: Whether the peer hung up in place of an answer to ApiVersions.
         self.was_cut_short: bool = False
         self._sasl = sasl
         # The session that was reported last.
         self._session: AuthenticatedSession | None = None
-        # What `open` does before the machine takes over.
+        # The step of `open` before the machine takes over.
         self._step = ""
         self._max_frame_size = EARLY_FRAME_SIZE
         self._budget = ReceiveBudget() if budget is None else budget
-        # The next turn at decoding large answers, and their bytes in the budget.
+        # The next slice of decoding large answers, and their bytes in the budget.
         self._turn: asyncio.Handle | None = None
         self._undecoded = 0
         # A `Work` of the mechanism, which runs in a thread.
@@ -259,7 +260,7 @@ class Connection:
         return self.why_held() or f"{self._peer} has not answered {api}"
 
     def why_held(self) -> str:
-        """Why nothing is sent on it now, for error messages; an empty text if it is."""
+        """Why requests are held back now, for error messages; empty if they are not."""
         seconds = self.throttled
         if not seconds:
             return ""
@@ -355,11 +356,11 @@ class Connection:
         """Forget a request that a throttle or a new login still holds back.
 
         Args:
-            reply: what `submit_to` was given; it is not called any more.
+            reply: the argument of `submit_to`; it is no longer called.
 
         Returns:
-            Whether the request was held back; else it may take effect, and its answer
-            is passed on as for any other.
+            Whether the request was held back. If not, it may take effect, and its
+            answer is passed on as usual.
         """
         for ticket, waiter in self._waiters.items():
             if waiter is reply:
@@ -420,7 +421,7 @@ class Connection:
         Raises:
             BrokerNotAvailable: names host, step and cause.
             AuthenticationError: the TLS handshake failed, the broker refuses the
-                credentials, or there are none.
+                credentials, or none could be had.
         """
         limit = asyncio.timeout(options.timeout)
         try:
@@ -440,7 +441,7 @@ class Connection:
 
     @property
     def awaits_credentials(self) -> bool:
-        """Whether `open` waits for credentials: the broker was not asked yet."""
+        """Whether `open` waits for credentials, and has not asked the broker yet."""
         return self._step == _CREDENTIALS
 
     async def _open(self, dial: Dial, options: DialOptions, until: float) -> None:
@@ -460,8 +461,8 @@ class Connection:
         except KafkaError:
             raise
         except (OSError, OverflowError, ValueError) as error:
-            # What sockets, name servers and TLS make of an address that a broker says:
-            # ports of more than 16 bits, names that cannot be encoded.
+            # Sockets, name servers and TLS raise these for addresses that a broker may
+            # advertise: ports of more than 16 bits, names that cannot be encoded.
             raise self._handshake_failed(error) from error
         self._step = ""
         self._max_frame_size = options.max_frame_size
@@ -470,9 +471,9 @@ class Connection:
         await self._ready
 
     def close(self, cause: BaseException | None = None) -> None:
-        """Close now; what is in flight fails with ConnectionLost.
+        """Close now; requests in flight fail with ConnectionLost.
 
-        Without a cause, what was written is still sent.
+        Without a cause, data that was written is still sent.
         """
         if self._machine.state is not ConnectionState.CLOSED:
             self._perform(self._machine.closed(cause))
@@ -487,7 +488,7 @@ class Connection:
                 self._closing.abort()
 
     def retire(self) -> None:
-        """Close as soon as nothing is in flight any more."""
+        """Close as soon as no request is in flight."""
         self._machine.is_retired = True
         if self.is_ready and not self._machine.is_busy:
             self.close()
@@ -495,7 +496,7 @@ class Connection:
     # ---- what the transport and the timer report -----------------------------------
 
     def frame_received(self, frame: Buffer) -> None:
-        """Part of FrameSink."""
+        """See `FrameSinkPort`."""
         at = self._loop.time()
         outcome = self._machine.receive(frame, at)
         if isinstance(outcome, ReceivedAnswer):
@@ -517,7 +518,7 @@ class Connection:
             raise ProtocolError(str(closing.cause))
 
     def _decode(self) -> None:
-        """Decode large answers for a moment, and go on in the loop's next iteration."""
+        """Decode large answers for a slice, and go on in the loop's next iteration."""
         self._turn = None
         end = self._loop.time() + _TURN
         while self._machine.large_answers:
@@ -581,7 +582,9 @@ class Connection:
             return  # the connection is closed
         error = work.exception()
         if self._work is not work:
-            return  # closed when the work was done, and this not yet called
+            # Race: the connection was closed after the work was done, and before this
+            # callback ran.
+            return
         self._work = None
         if error is None:
             closing = self._machine.worked(work.result(), self._loop.time())
@@ -597,7 +600,7 @@ class Connection:
             self._go_on()
 
     def _renew(self, renewal: Renewal) -> None:
-        """Do what the machine wants because the session ends."""
+        """Renew the session, or have the connection replaced."""
         assert self._sasl is not None
         if renewal is Renewal.REPLACE:
             self._sasl.replace(self)
@@ -643,7 +646,7 @@ class Connection:
             await anyio.sleep(_RENEWAL_PAUSE)
 
     def connection_lost(self, cause: BaseException | None) -> None:
-        """Part of FrameSink."""
+        """See `FrameSinkPort`."""
         self._transport = self._closing = None
         if not self._gone.done():
             self._gone.set_result(None)
@@ -652,7 +655,7 @@ class Connection:
         self.close(cause)
 
     def _expire(self) -> None:
-        # A request that a throttle holds back is not sent at all if it was cancelled.
+        # A request that was cancelled while a throttle holds it back is not sent.
         gone = [ticket for ticket, future in self._waiters.items() if future.done()]
         for ticket in gone:
             if self._pipeline.withdraw(ticket):
@@ -686,7 +689,7 @@ class Connection:
         )
         if answer.throttled:
             self._observer.throttled(self.node_id, answer.throttled, api)
-        if not future.done():  # else its caller was cancelled
+        if not future.done():  # its caller was not cancelled
             future.set_result(answer.response)
         if self._machine.is_retired and not self._machine.is_busy:
             self.close()
@@ -714,7 +717,7 @@ class Connection:
             self._on_lost(self, closing.cause)
         elif not self._ready.done():
             self._ready.set_exception(self._handshake_failed(closing.cause))
-            # Retrieved, whether or not open() still waits for it.
+            # Retrieved here: open() may have been cancelled.
             self._ready.exception()
 
     def _hang_up(self, cause: BaseException | None) -> None:
@@ -755,10 +758,10 @@ class Connection:
         return is_mute and (self._sasl is None or self._has_ended_token())
 
     def _has_ended_token(self) -> bool:
-        """Whether the broker may have accepted a token that leaves no time.
+        """Whether the broker may have accepted a token that has just expired.
 
-        Brokers allow for clocks that differ, by 30 s as a rule: the login succeeds,
-        its session is over at once, and the next request is not answered.
+        Brokers allow for clock skew, by 30 s as a rule: the login succeeds, its session
+        is over at once, and the next request is not answered.
         """
         session = self._machine.session
         by_token = self._sasl is not None and self._sasl.login.mechanism == _BY_TOKEN

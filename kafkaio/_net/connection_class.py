@@ -22,7 +22,7 @@ class ConnectionClass(_Fields):
     it. So each user of a shared client has its own connections for them (`of`).
 
     Attributes:
-        kind: what the connection is for, as observers are told.
+        kind: what the connection is for, as observers get it.
         owner: the object that has the connection to itself; None if all users of the
             client share it.
     """

@@ -36,8 +36,8 @@ from kafkaio._net.transport import (
 from kafkaio._runtime.clock import now
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 
-#: Seconds that a proxy has for one address before the next is tried beside it: it has
-#: two connections to make.
+#: Seconds that a proxy has for one address before the next is tried beside it: it makes
+#: two connections.
 PROXY_STAGGER: Final = 1.0
 #: The part of the time to connect that a proxy may take.
 _OF_PROXY: Final = 0.95
@@ -171,11 +171,11 @@ class _Route:
 
 
 class _Silent:
-    """Addresses that took a connection last, and said nothing on it.
+    """Addresses that accepted the last connection, and sent nothing on it.
 
-    A process that hangs, or a load balancer without a broker behind it, takes
-    connections. No other address of the name would ever be tried: that of the first
-    one succeeds each time.
+    A process that hangs, and a load balancer without a broker behind it, accept
+    connections. Without this, other addresses of the name would never be tried, because
+    the first attempt succeeds each time.
     """
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class _Silent:
         self._addresses: dict[tuple[str | int | bytes, ...], None] = {}
 
     def ended(self, route: _Route, received: int) -> None:
-        """A connection has ended on which so many bytes had come."""
+        """Note that a connection has ended, and how many bytes it received."""
         self._addresses.pop(route.address, None)
         if not received:
             self._addresses[route.address] = None
@@ -243,7 +243,7 @@ class _Failures:
     def __init__(self, address: str) -> None:
         self._address = address
         self._texts: list[str] = []
-        self._last: OSError = TimeoutError("there was no time left")
+        self._last: OSError = TimeoutError("no time was left")
 
     def add(self, route: _Route, step: str, error: OSError, limit: float = 0.0) -> None:
         """Note that a step has failed; ``limit`` is the time that it had."""
@@ -251,7 +251,7 @@ class _Failures:
         self._last = error
 
     def error(self) -> BrokerNotAvailable | AuthenticationError:
-        """What to raise."""
+        """Make the exception to raise."""
         shown = self._texts[:_NAMED] or [str(self._last)]
         if len(self._texts) > _NAMED:
             shown.append(f"and {len(self._texts) - _NAMED} more")

@@ -1,14 +1,14 @@
-"""Memory for large frames, used again as soon as nothing refers to it.
+"""Memory for large frames, reused as soon as nothing refers to it.
 
 New memory is expensive: the operating system clears every page of it, and does so again
 after each time that it was returned. So the pool keeps memory. It takes it from the
 system without clearing it once more, and in large pages where the system has them,
 which cost much less.
 
-What is decoded from a frame refers to its memory, through views, for any time. So
+Decoded objects refer to the memory of their frame, through views, for any time. So
 memory is not returned to the pool explicitly: the pool finds by the reference count
 that no view is left. Memory in use is bounded where it is used (the byte budget of a
-consumer); the pool bounds what it keeps beside that.
+consumer); the pool bounds the unused memory that it keeps.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Final
 
 #: Most bytes that a thread's pool keeps unused.
 KEPT_BYTES: Final = 24 * 2**20
-#: Memory lent beyond so many times as much is not used again.
+#: Memory lent beyond so many times as much is not kept afterwards.
 _MOST_LENT: Final = 4
-#: A buffer may be so many times as large as what is asked for.
+#: A buffer may be so many times as large as requested.
 _SLACK: Final = 2
 #: Frames of at least this size get memory in large pages, if the system has them.
 _LARGE_PAGE: Final = 2 * 2**20
@@ -132,7 +132,7 @@ def _counts_are_exact() -> bool:
 
 
 _COUNTS_ARE_EXACT: Final = _counts_are_exact()
-#: What the count is for a buffer that only the pool refers to.
+#: The reference count of a buffer that only the pool refers to.
 _ALONE: Final = _references([mmap.mmap(-1, 1)], 0) if _COUNTS_ARE_EXACT else 0
 
 

@@ -18,7 +18,7 @@ from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio.errors import BrokerNotAvailable, ProtocolError
 from kafkaio.protocol._message import Buffer
 
-#: What brokers accept (socket.request.max.bytes); the client's limit is its own.
+#: The limit of brokers (socket.request.max.bytes); the client has its own.
 MAX_REQUEST_BYTES: Final = 104_857_600
 #: Takes the server's end of a new connection; returns the receiver of its frames.
 Accept: TypeAlias = Callable[["MemoryTransport"], FrameSinkPort]
@@ -49,7 +49,7 @@ class MemoryTransport:
         self._carry = carry
         self._sink: FrameSinkPort | None = None
         self._frames = FrameReceiver(max_frame_size, self._deliver, self._pause, large)
-        # What arrived while this end does not read.
+        # Bytes received while reading is paused.
         self._unread = bytearray()
         self._is_paused = False
         self._peer: MemoryTransport | None = None
@@ -95,7 +95,7 @@ class MemoryTransport:
         self._stalled = self._stalled or []
 
     def flow(self) -> None:
-        """Let everything arrive again, beginning with what was kept back."""
+        """Let bytes arrive again, beginning with those that were kept back."""
         held, self._stalled = self._stalled or [], None
         for data in held:
             self._later(data)

@@ -41,9 +41,9 @@ from kafkaio.errors import (
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Broker
 
-#: How often in a row an address may turn a client away before that is an answer.
+#: Rejections in a row by one address before calls fail with AuthenticationError.
 _PATIENCE: Final = 3
-#: Refused addresses that are remembered, so that each is reported once.
+#: Refused addresses that are remembered, so that each is reported only once.
 _MOST_REFUSED: Final = 10_000
 #: Characters of an impossible host that an error shows.
 _SHOWN: Final = 255
@@ -72,12 +72,12 @@ class Pool:
         bootstrap_servers: (host, port) pairs.
         start_soon: starts the task in which a connection is opened.
         dial: makes transports.
-        observer: hears of connections and requests; must not raise.
+        observer: observes connections and requests; must not raise.
         on_lost: called for every connection that ended or could not be opened.
         on_opened: called for every connection before it is handed out.
     """
 
-    def __init__(  # noqa: PLR0913 - the network, and who hears of it
+    def __init__(  # noqa: PLR0913 - the network, and its observers
         self,
         settings: NetSettings,
         bootstrap_servers: Sequence[tuple[str, int]],
@@ -110,13 +110,13 @@ class Pool:
         # Attempts whose task is running, cancelled ones included.
         self._attempts: dict[_Opening, None] = {}
         self._attempt_ended = Wakeup()
-        # `aclose` may be called several times at once; one call at a time waits.
+        # `aclose` may run several times at once, and a Wakeup has one waiter.
         self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
         self._has_warned = False
-        # How often in a row an address has turned this client away, and the addresses
-        # of ended connections that have answered requests.
+        # Rejections in a row by each address; and addresses whose connections answered
+        # requests before they ended.
         self._turned_away: dict[_Address, int] = {}
         self._answered: set[_Address] = set()
         self._version_rechecks = VersionRechecks()
@@ -177,9 +177,9 @@ class Pool:
         return connection
 
     def _unless_outdated(self, connection: Connection) -> Connection | None:
-        """The connection, or None if it is time to ask the broker anew.
+        """The connection; None if it is replaced to ask for versions again.
 
-        A request found no version in what it announced here.
+        A request could not be sent because of the versions that the broker announced.
         """
         versions, asked_at = connection.versions, connection.ready_at
         if self._version_rechecks.is_due(connection.node_id, versions, asked_at, now()):
@@ -225,12 +225,12 @@ class Pool:
         cancelled, the attempt goes on, and its connection serves the next caller.
 
         Raises:
-            BrokerNotAvailable: the attempt failed, or no such broker is known; the
+            BrokerNotAvailable: the attempt failed, or the broker is unknown; the
                 message names host, step and cause.
             AuthenticationError: the broker refuses the client, or the TLS handshake
                 failed.
-            ProtocolError: what answers at that address has violated the protocol
-                several times in a row.
+            ProtocolError: the peer at that address has violated the protocol several
+                times in a row.
             ClosedError: the pool is closed.
         """
         if self._is_closed:
@@ -261,7 +261,7 @@ class Pool:
         Args:
             node_id: the broker.
             classes: the kinds of connections to close, those of all owners.
-            cause: what the broker did wrong; the next attempt waits for the back-off.
+            cause: the fault of the broker; the next attempt waits for the back-off.
         """
         kinds = {each.kind for each in classes}
         for key in self._keys():
@@ -334,10 +334,10 @@ class Pool:
         )
 
     def _check_advertised(self, key: _Key, broker: Broker) -> None:
-        """Refuse an address that a broker advertises and that is not to be dialled.
+        """Refuse an advertised address that is impossible or not allowed by the user.
 
-        It is impossible, or the user does not allow it. It counts as a failed attempt,
-        and is reported once: the next metadata may correct it.
+        That counts as a failed attempt, and is reported once: the next metadata may
+        correct it.
         """
         host, port = broker.host, broker.port
         if key[0] < 0 or any(
@@ -372,7 +372,7 @@ class Pool:
 
     @property
     def awaits_credentials(self) -> bool:
-        """Whether all that is being opened waits for credentials."""
+        """Whether every connection that is being opened waits for credentials."""
         return bool(self._trying) and all(it.awaits_credentials for it in self._trying)
 
     def _begin(self, key: _Key, broker: Broker) -> _Opening:
@@ -466,7 +466,7 @@ class Pool:
         return connection
 
     def _warn(self, host: str) -> None:
-        """Report once that credentials go over the network in the clear."""
+        """Report once that credentials are sent without encryption."""
         login = self._settings.login
         if self._has_warned or login is None or self._settings.tls is not None:
             return
@@ -478,7 +478,7 @@ class Pool:
             self._observer.credentials_exposed(login.mechanism, host)
 
     async def _confirm(self, connection: Connection) -> None:
-        """See that a broker answers which has turned this client away before."""
+        """Check that a broker answers that rejected this client before."""
         broker = connection.broker
         if self._refusal(broker) is None:
             return
@@ -506,7 +506,7 @@ class Pool:
         connection.retire()
 
     def _note_end(self, connection: Connection) -> None:
-        """Count how often in a row an address turns this client away."""
+        """Count the rejections in a row by an address."""
         broker = connection.broker
         address = broker.host, broker.port
         if not connection.was_turned_away:
@@ -523,7 +523,7 @@ class Pool:
         )
 
     def _refusal(self, broker: Broker) -> AuthenticationError | None:
-        """The error of a broker that turns this client away again and again."""
+        """The error of a broker that has rejected this client several times."""
         if self._turned_away.get((broker.host, broker.port), 0) < _PATIENCE:
             return None
         where = f"{broker.host}:{broker.port}"
@@ -574,19 +574,19 @@ class Pool:
             self._on_lost(key[0], key[1], cause)
 
 
-#: So many violations of the protocol in a row are no accident.
+#: Violations of the protocol in a row after which they are not taken for accidents.
 _MOST_FAULTS: Final = 3
-#: Seconds without one after which they are forgotten.
+#: Seconds without a violation after which earlier ones are forgotten.
 _FAULTS_LAST: Final = 60.0
 
 
 class _Faults:
-    """Addresses where something answers that violates the protocol.
+    """Addresses whose peers violate the protocol.
 
-    A frame that makes no sense ends the connection, and what was in flight is repeated:
-    the fault may be an accident of the network. If each connection to an address ends
-    like that, calls fail with the ProtocolError instead of at their own time limits.
-    Every ``pause`` seconds one connection is tried nevertheless.
+    A malformed frame ends the connection, and the requests in flight are repeated: the
+    fault may be an accident of the network. If every connection to an address ends like
+    that, calls fail with the ProtocolError instead of at their own time limits. Every
+    ``pause`` seconds one connection is tried nevertheless.
 
     Args:
         pause: seconds after a fault for which no connection is tried.

@@ -72,7 +72,7 @@ class Race:
     async def _try(self, place: int) -> None:
         try:
             sock = await self._attempts[place]()
-        except Exception as error:  # noqa: BLE001 - whoever runs the race raises it
+        except Exception as error:  # noqa: BLE001 - the caller of the race raises it
             self.failures[place] = error
             self._failed.notify()
             return

@@ -4,8 +4,8 @@ Small frames arrive many at a time in one scratch buffer, and each is copied out
 A frame that does not fit into the scratch gets memory of its own size from the thread's
 frame pool, and the socket then reads directly into it.
 
-Before that its receiver may refuse it, and it waits until the budget of all connections
-has space for it. Small frames cost nothing of this.
+Before that the receiver may refuse the frame, and it waits until the budget of all
+connections has space for it. Small frames do neither.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def _accept(size: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LargeFrames:
-    """Who decides on frames that do not fit into the scratch buffer.
+    """How frames that do not fit into the scratch buffer are accepted.
 
     Attributes:
         announced: called with the size of each before memory is allocated; it raises
             ProtocolError to refuse the frame.
-        budget: what each waits for; None for none.
+        budget: each waits for it; None for none.
     """
 
     announced: Callable[[int], None] = _accept
@@ -77,8 +77,8 @@ class FrameReceiver:
         self.deliver = deliver
         self._pool = frame_pool()
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        # Invariant: _start <= _end, and between them are the bytes that belong to no
-        # frame yet. While a frame has a buffer of its own, the scratch is empty.
+        # Invariant: _start <= _end, and the bytes between them are not delivered yet.
+        # While a frame has a buffer of its own, the scratch is empty.
         self._start = 0
         self._end = 0
         self._big: memoryview | None = None
@@ -91,7 +91,8 @@ class FrameReceiver:
         if self._big is not None:
             return self._big[self._filled :]
         if self._end == SCRATCH_BYTES:
-            # The transport does not pause, and the scratch is full: go on.
+            # The transport did not pause, and the scratch is full: receive the frame
+            # although the budget is exhausted.
             self._take_anyway()
             return self.space()
         return self._scratch[self._end :]
@@ -127,7 +128,7 @@ class FrameReceiver:
                 if begin + size > SCRATCH_BYTES and not self._make_space(size):
                     return
                 break
-            # Before the delivery, which may raise, or call this object again.
+            # Before the delivery: it may raise, or call this object again.
             self._start = begin + size
             self.deliver(bytes(self._scratch[begin : begin + size]))
         if self._start == self._end:
@@ -170,7 +171,7 @@ class FrameReceiver:
         return True
 
     def _granted(self) -> None:
-        """The budget has space for the frame that waits."""
+        """Go on with the frame that waited: the budget has space for it."""
         size, self._waiting = self._waiting, 0
         self._begin_big(size)
         if self._pause is not None:

@@ -1,8 +1,8 @@
 """Names to addresses, in threads of the client's own.
 
 A name is looked up each time: after a connection has dropped, it may stand for other
-machines. The addresses of the last look-up stand in where the name server is slow or
-fails; not where it says that there is no such name.
+machines. The addresses of the last look-up are used where the name server is slow or
+fails, and not where it answers that the name does not exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.own_thread import start_thread
 
-#: An address family, and what ``socket.connect`` takes for it.
+#: An address family, and an address as ``socket.connect`` takes it.
 Address: TypeAlias = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
 
 #: How many names are looked up at once; each takes a thread.
@@ -30,7 +30,7 @@ SLOW: Final = 1.0
 STALE: Final = 10.0
 #: Names whose addresses are remembered.
 _REMEMBERED: Final = 1_000
-#: Failures that say nothing of the name: the name server did not answer, or failed.
+#: Failures that say nothing about the name: the name server failed, or was silent.
 _PASSING: Final = frozenset({socket.EAI_AGAIN, socket.EAI_FAIL})
 
 _Name: TypeAlias = tuple[str, int]
@@ -48,7 +48,7 @@ class Resolver:
         # Look-ups that wait for a thread.
         self._queue: deque[_Lookup] = deque()
         self._threads = 0
-        # What was found last, the names used least recently first.
+        # The addresses found last, the names used least recently first.
         self._known: dict[_Name, list[Address]] = {}
 
     async def resolve(self, host: str, port: int, timeout: float) -> list[Address]:
@@ -63,9 +63,9 @@ class Resolver:
             timeout: seconds to wait.
 
         Raises:
-            TimeoutError: there was no answer in time.
+            TimeoutError: the name server did not answer in time.
             OSError: the name cannot be resolved.
-            ValueError: it is no name.
+            ValueError: the host is not a valid name.
         """
         name = (host, port)
         if (literal := _literal(host, port)) is not None:
@@ -131,7 +131,7 @@ class Resolver:
             del self._known[next(iter(self._known))]
 
     def _drop_unwanted(self, lookup: _Lookup) -> None:
-        """Take a look-up that nobody waits for any more from the queue."""
+        """Remove a look-up that nobody waits for from the queue."""
         if not lookup.waiters and lookup.began_at is None:
             self._queue.remove(lookup)
             self._end(lookup)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 SOFTWARE_NAME: Final = "kafkaio"
 #: Seconds without an acknowledgement after which TCP gives a connection up, at least.
-#: Linux asks for this in place of a number of probes, too: three have been lost by then
-#: (after 60, 70 and 80 s without news), so that one lost packet ends no connection.
+#: Linux uses it in place of a number of probes, too: three have been lost by then, at
+#: 60, 70 and 80 s of silence, so that a single lost packet does not end a connection.
 _USER_TIMEOUT: Final = 85.0
 _SOFTWARE_VERSION: Final = software_version(__version__)
 
@@ -180,7 +180,7 @@ class NetSettings:
             ssl_context=None if self.tls is None else self.tls(),
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
-            # Not before a request without an answer would be given up.
+            # Not earlier than a request without an answer times out.
             user_timeout=max(_USER_TIMEOUT, self.request_timeout),
             proxy=self.proxy,
         )
@@ -203,7 +203,7 @@ def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
     """Versions by API key, of versions by the names of APIs.
 
     Raises:
-        ConfigurationError: there is no such API.
+        ConfigurationError: an API does not exist.
     """
     if not versions:
         return {}
@@ -217,7 +217,7 @@ def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
             near = get_close_matches(name.lower(), keys, 1)
             named = keys[near[0]].name.title().replace("_", "") if near else ""
             hint = f"; did you mean {named!r}?" if near else ""
-            raise ConfigurationError(f"max_versions: there is no API {name!r}{hint}")
+            raise ConfigurationError(f"max_versions: {name!r} is not an API{hint}")
         found[key] = version
     return found
 

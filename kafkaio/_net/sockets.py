@@ -10,9 +10,9 @@ from typing import Final
 from kafkaio._net.resolver import Address
 from kafkaio._net.transport import DialOptions
 
-#: How a connection is probed that has received nothing, by the names that systems have
-#: for it: after a minute, then every ten seconds; after three probes it is dead. So the
-#: routers on the way, which forget connections (after 350 s and less), see it used.
+#: Keep-alive probes of a connection that receives nothing, by the names of the systems:
+#: the first after a minute, then every ten seconds; after three the connection is dead.
+#: Routers on the way, which forget idle connections after 350 s or less, see traffic.
 #: Linux, Windows and macOS (TCP_KEEPALIVE) count in seconds.
 _KEEP_ALIVE: Final = {
     "TCP_KEEPIDLE": 60,
@@ -39,7 +39,7 @@ async def connected_socket(address: Address, options: DialOptions) -> socket.soc
             await asyncio.get_running_loop().sock_connect(sock, where)
         except (ValueError, OverflowError) as error:  # a port over 65535, a zero byte
             raise OSError(str(error)) from error
-        # Only now: it would limit the time to connect, too.
+        # After connecting: the option would limit the time for that, too.
         _set(sock, "TCP_USER_TIMEOUT", round(options.user_timeout * 1000))
     except BaseException:
         sock.close()

@@ -2,20 +2,20 @@
 
 ``TlsLayer`` is the protocol of a TCP transport, and the transport of a protocol: it
 stands where asyncio's own ``SSLProtocol`` would (ADR-0025 has the measurements). What
-the socket has goes into a memory BIO of OpenSSL, and is decrypted directly into the
-space that the protocol above offers, as many TLS records at a time as there are.
+the socket receives goes into a memory BIO of OpenSSL. It is decrypted directly into the
+space that the protocol above offers, as many TLS records at a time as have arrived.
 
 Invariants:
 
-- The protocol above hears of a connection only when the handshake is complete, and of
-  its end exactly once after that.
+- The protocol above is called when the handshake is complete, and not before; after
+  that the end of the connection is reported to it exactly once.
 - After each call from outside, nothing is left in the outgoing BIO, and the incoming
   one has at most a part of a TLS record, unless reading is paused.
 - A connection that the peer ends without ``close_notify`` ends like a plain one: the
   frames above have lengths, so that nothing can be cut off unseen.
 
-A peer's alert is told in words. In TLS 1.3 the client's handshake is complete before
-the broker has seen its certificate, so a refusal comes with the first read.
+Errors explain a peer's alert in words. In TLS 1.3 the client's handshake is complete
+before the broker has seen its certificate, so a refusal comes with the first read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CIPHER_BYTES: Final = 262_144
 _LARGE: Final = 65_536
 
 _GIVE: Final = "ssl_keystore_location, or ssl_certificate_location and ssl_key_location"
-#: What a broker means by an alert, by the end of OpenSSL's name for it.
+#: Explanations of a broker's alerts, by the end of OpenSSL's name for each.
 _ALERTS: Final = {
     "CERTIFICATE_REQUIRED": f"it wants a certificate of the client: give {_GIVE}",
     "BAD_CERTIFICATE": (
@@ -85,7 +85,7 @@ def is_refusal(cause: BaseException) -> bool:
 
 
 def explained(error: BaseException) -> str:
-    """What an error in TLS means, and the option that may have to be set."""
+    """Explain an error of TLS, and name the option that may have to be set."""
     text = str(error) or type(error).__name__
     reason: str = getattr(error, "reason", None) or ""  # OpenSSL's name of it
     alert = reason.partition("ALERT_")[2]
@@ -109,7 +109,7 @@ def explained(error: BaseException) -> str:
     return text
 
 
-#: What OpenSSL calls an answer that is no TLS.
+#: OpenSSL's names for an answer that is not TLS.
 _NO_TLS: Final = {
     "WRONG_VERSION_NUMBER",
     "HTTP_REQUEST",
@@ -262,7 +262,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
                 reason=str(error),
             )
             self._cause.__cause__ = error
-        self._flush()  # the alert that tells the peer
+        self._flush()  # the alert for the peer
         self.abort()
 
     def _end(self) -> None:
@@ -320,13 +320,13 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         return self._is_ending or self._lower is None
 
     def pause_reading(self) -> None:
-        """Pass nothing on; what has come stays in the incoming BIO."""
+        """Pass nothing on; received bytes stay in the incoming BIO."""
         self._is_paused = True
         if self._lower is not None:
             self._lower.pause_reading()
 
     def resume_reading(self) -> None:
-        """Pass on what has come, and read on."""
+        """Pass on the received bytes, and read on."""
         self._is_paused = False
         if self._lower is not None and not self._is_ending:
             self._lower.resume_reading()

@@ -23,10 +23,9 @@ _TLS_ALERT: Final = b"\x15\x03"
 
 
 class ProxyRefused(OSError):
-    """The proxy does not accept the client's user and password, or wants some."""
+    """The proxy rejects the client's user and password, or requires some."""
 
 
-@public("kafkaio")
 class FrameSinkPort(Protocol):
     """Receives what arrives on a transport."""
 
@@ -37,7 +36,6 @@ class FrameSinkPort(Protocol):
         """The stream has ended; called exactly once. None: the peer closed it."""
 
 
-@public("kafkaio")
 class TransportPort(Protocol):
     """A connected stream."""
 
@@ -65,7 +63,6 @@ class TransportPort(Protocol):
         """Bytes written that the operating system has not taken yet."""
 
 
-@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialOptions:
     """How to make one connection.
@@ -79,8 +76,8 @@ class DialOptions:
         send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
         receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
         user_timeout: seconds after which a connection is dead whose peer acknowledges
-            nothing of what was sent (TCP_USER_TIMEOUT), where the system has that.
-        proxy: by which to connect; None for none.
+            nothing (TCP_USER_TIMEOUT), where the system supports it.
+        proxy: the proxy to connect by; None for none.
     """
 
     timeout: float
@@ -169,7 +166,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         # Not checked: uvloop's transports have the methods, but not the base class.
         made: asyncio.Transport = transport  # type: ignore[assignment]
         self._transport = made
-        # TLS writes all parts at once itself: it copies them in any case.
+        # TLS copies all parts in any case, so it gets them at once.
         self._write_parts = (
             made.writelines
             if isinstance(made, TlsLayer)
@@ -249,9 +246,9 @@ class TcpTransport(asyncio.BufferedProtocol):
 
 
 class DialledTransport(TcpTransport):
-    """Reports nothing to the sink until ``adopt``.
+    """Does not report its end to the sink before ``adopt``.
 
-    Before that whoever dials may still turn to another address.
+    Until then the dialling code may still try another address.
 
     Args:
         max_frame_size: as for the others.

@@ -26,7 +26,7 @@ _READ: Final = 4_096
 _NO_LIMIT: Final = 86_400
 #: Characters of a proxy's own words that an error repeats.
 _WORDS: Final = 200
-#: What python-socks says of a login that is wanted or refused; it has no code for it.
+#: The texts of python-socks for a login that is required or refused; it has no codes.
 _REFUSALS: Final = (
     "No acceptable authentication methods",
     "Username and password authentication failure",
@@ -36,9 +36,9 @@ _AUTHENTICATION_REQUIRED: Final = 407
 
 
 async def open_tunnel(proxy: Proxy, sock: socket.socket, host: str, port: int) -> None:
-    """Make a socket that is connected to a proxy one that is connected to a broker.
+    """Turn a connection to a proxy into a connection to a broker.
 
-    Whoever calls limits the time, and closes the socket if the call fails.
+    The caller limits the time, and closes the socket if the call fails.
 
     Args:
         proxy: the proxy.
@@ -48,7 +48,7 @@ async def open_tunnel(proxy: Proxy, sock: socket.socket, host: str, port: int) -
 
     Raises:
         ProxyRefused: the proxy does not accept the login.
-        OSError: the proxy does not reach the broker, or is none.
+        OSError: the proxy does not reach the broker, or the peer is not a proxy.
     """
     try:
         if proxy.scheme == "http":
@@ -56,7 +56,7 @@ async def open_tunnel(proxy: Proxy, sock: socket.socket, host: str, port: int) -
         else:
             await _socks(proxy, sock, host, port)
     except (ValueError, OverflowError, h11.LocalProtocolError) as error:
-        # A broker advertises what is no name, or a port over 65535.
+        # The advertised host is not a valid name, or the port is over 65535.
         what = f"the proxy cannot be asked for {host[:_WORDS]!r}, port {port}"
         raise OSError(f"{what}: {str(error)[:_WORDS]}") from None
 
@@ -124,7 +124,7 @@ async def _answer(peer: h11.Connection, sock: socket.socket) -> h11.Response:
         try:
             event = peer.next_event()
         except h11.RemoteProtocolError as error:
-            raise OSError(f"it is no HTTP proxy: {error}") from None
+            raise OSError(f"it is not an HTTP proxy: {error}") from None
         if isinstance(event, h11.Response):
             return event
         if event is h11.NEED_DATA:

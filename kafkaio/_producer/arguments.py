@@ -54,11 +54,12 @@ class RecordMaker:
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the topic is empty, the partition negative, or the
                 timestamp or the name of a header impossible.
-            Exception: what a serializer raises.
+            Exception: a serializer raised it.
         """
-        if type(topic) is not str or not topic:  # a call less where it is right
+        # Each condition saves the call where the argument is right, as nearly always.
+        if type(topic) is not str or not topic:
             check_topic(topic)
-        if partition is not None:
+        if partition is not None and (type(partition) is not int or partition < 0):
             check_partition(partition)
         if self._inject is not None:
             headers = self._inject(topic, headers)

@@ -1,8 +1,7 @@
 """Backpressure: calls wait, first come, first served, for space in the buffer.
 
-Invariant: while a call waits for memory, no record is taken in that came later. So
-`try_reserve` gives nothing then, and the gate's barrier keeps records out of the open
-batches.
+Invariant: while a call waits for memory, no later record is taken in. So `try_reserve`
+reserves nothing then, and the gate's barrier keeps records out of the open batches.
 
 A call whose record is for a partition without progress, or one that holds much of the
 buffer, may have to wait although there is memory
@@ -24,8 +23,8 @@ from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaTimeout
 from kafkaio.types import TopicPartition
 
-#: Seconds between two looks at calls that are held back. That a broker answers again is
-#: noticed at once; that it is silent, or that records have expired, by time alone.
+#: Seconds between two checks of calls that are held back. An answer of the broker is
+#: noticed at once; its silence, and records that expire, only with time.
 _RECHECK_INTERVAL = 0.1
 
 
@@ -59,10 +58,10 @@ class SharePort(Protocol):
         """Note that a record for a place is taken in."""
 
     def hold_back(self, place: TopicPartition) -> None:
-        """Let no record for a place go past the accumulator."""
+        """Make every record for a place go through the accumulator."""
 
     def let_in(self, place: TopicPartition) -> None:
-        """Note that no call for a place is held back any more."""
+        """Note that calls for a place are no longer held back."""
 
     def why(self, place: TopicPartition, now: float) -> str:
         """Return why records for a place have to wait."""
@@ -109,8 +108,8 @@ class BufferSpace:
         self._gate = gate
         self._share = share
         self._max_block = max_block
-        # Invariant: a waiter leaves when its bytes were reserved, or when it failed or
-        # was cancelled. No queue of what is held back is empty.
+        # Invariant: a waiter is removed when its bytes are reserved, when it fails, and
+        # when it is cancelled. A queue in _held_back is never empty.
         self._waiters: deque[_Waiter] = deque()
         self._held_back: dict[TopicPartition, deque[_Waiter]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -126,7 +125,7 @@ class BufferSpace:
         return bool(self._waiters or self._held_back)
 
     def try_reserve(self, size: int, place: TopicPartition | None = None) -> bool:
-        """Reserve bytes at once; False if other calls wait or there is no space.
+        """Reserve bytes now; False if other calls wait, or memory is short.
 
         Args:
             size: the bytes.
@@ -172,7 +171,8 @@ class BufferSpace:
         try:
             await waiter
         except BaseException:
-            # Race: the bytes were reserved, and the task was cancelled before it ran.
+            # Race: `grant` reserved the bytes, and the task was cancelled before it
+            # ran. Nobody else would return them.
             if waiter.done() and not waiter.cancelled() and not waiter.exception():
                 self._memory.release(size)
             else:
@@ -226,7 +226,7 @@ class BufferSpace:
             self._recheck_later()
 
     def grant(self) -> bool:
-        """Reserve the space that there is for the calls that wait, in their order.
+        """Reserve the free space for the calls that wait, in their order.
 
         Returns:
             Whether a call still waits for memory.
@@ -253,7 +253,7 @@ class BufferSpace:
                 queue.popleft()
             if queue and not self._share.must_wait(place, queue[0].size, at):
                 if self._waiters:
-                    # They have waited for memory all the time, and come first.
+                    # Those calls have waited for memory all the time, and come first.
                     self._waiters += queue
                     queue.clear()
                 else:
@@ -281,12 +281,13 @@ class BufferSpace:
         while self._waiters:
             waiter = self._waiters.popleft().future
             if not waiter.done():
-                # Each call has an error of its own: a table notes in it how far it got.
+                # Each call gets its own error, because a table adds a note to it: how
+                # many of its rows were taken in.
                 waiter.set_exception(twin_of(error))
         self._gate.remove_barrier(Barrier.BACKPRESSURE)
 
     def close(self, error: Exception) -> None:
-        """Fail all calls that wait, and let no record in past the accumulator."""
+        """Fail all calls that wait, and refuse records from now on."""
         self._gate.raise_barrier(Barrier.CLOSED)
         self.fail_waiting(error)
         if self._timer is not None:

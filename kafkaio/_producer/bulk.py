@@ -2,8 +2,8 @@
 
 The calls check all records before the first is taken in, take them in, and remember
 where each went without an object for each. Where all succeeded, as is usual, the result
-is computed from the receipts of the batches; else `DeliveriesFailed` tells what became
-of each record.
+is computed from the receipts of the batches; else `DeliveriesFailed` has the outcome of
+each record.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DeliveriesFailed(ExceptionGroup[Exception]):
     def of(
         cls, failures: Mapping[int, Exception], delivered: Mapping[int, RecordMetadata]
     ) -> Self:
-        """Make the group from what became of each record."""
+        """Make the group from the outcome of each record."""
         failures = dict(sorted(failures.items()))
         each = {id(error): error for error in failures.values()}
         return cls._made("records", failures, dict(delivered), list(each.values()))
@@ -160,8 +160,8 @@ Run: TypeAlias = tuple[str, int, int, int, int]
 class Written(Sequence[RecordMetadata]):
     """A sequence of `RecordMetadata` that makes each item when it is used.
 
-    It is read-only, refers to nothing of the producer, and equals any sequence with the
-    same items. A slice is a list.
+    It is read-only, holds no reference to the producer, and equals any sequence with
+    the same items. A slice is a list.
     """
 
     __slots__ = ("_ends", "_runs")
@@ -299,9 +299,9 @@ class TableArguments(NamedTuple):
         """Check where the rows are to go.
 
         Raises:
-            ArgumentTypeError: the topic is no str, or the partition no int.
-            ArgumentValueError: there is no topic, or there are two, or two partitions;
-                the topic is empty, or the partition negative.
+            ArgumentTypeError: the topic is not a str, or the partition not an int.
+            ArgumentValueError: the topic is missing, empty or named twice, or the
+                partition is negative or named twice.
         """
         if self.topic is not None:
             check_topic(self.topic)
@@ -332,7 +332,7 @@ class TableRows:
 
     Raises:
         ArgumentTypeError: the table, or an argument, has the wrong type.
-        ArgumentValueError: there is no such column, or a column, or a row, cannot
+        ArgumentValueError: a column does not exist, or a column, or a row, cannot
             become records.
         RecordTooLarge: a row can never be sent with the limits that are set.
     """
@@ -372,7 +372,7 @@ class TableRows:
             self._check(rows, start, largest)
             start += rows.length
             for topic, partition in rows.reach().items():
-                # `check` made sure that rows without a topic have the argument.
+                # `TableArguments.check` requires the argument where rows name no topic.
                 self._reaches(topic or arguments.topic or "", partition)
 
     def has_choice(self, *, ignore_keys: bool) -> bool:
@@ -396,7 +396,7 @@ class TableRows:
         most = part.length * (self._largest - _RECORD_OVERHEAD)
         if most <= _SMALL:
             return most
-        # To ask for it takes as long as to take in fifty rows.
+        # Asking Arrow for the size takes as long as taking in fifty rows.
         wanted = self._arguments
         names = (wanted.key, wanted.value, wanted.headers)
         size: int = sum(self._table[name].nbytes for name in names if name is not None)
@@ -429,7 +429,7 @@ class TableRows:
         """Return the error of a topic or partition, with the row that names it.
 
         Args:
-            error: why not all topics and partitions of the rows could be described.
+            error: the reason why a topic or partition could not be described.
             partition_count: returns how many partitions a topic has, None if unknown.
         """
         wanted = self._arguments
@@ -455,9 +455,9 @@ class TableRows:
 
 #: Bytes of a small record, without its key and value.
 _RECORD_BYTES = 8
-#: What `BatchBuilder.size_of` says of such a record is more by this.
+#: By how much `BatchBuilder.size_of` is higher than that, for a batch of one record.
 _RECORD_OVERHEAD = BatchBuilder.size_of(None, None, ()) - _RECORD_BYTES
-#: Rows of so few bytes may as well be thought larger than they are.
+#: Rows of so few bytes count as larger than they are: their sizes are not asked for.
 _SMALL = 8_192
 #: Timestamps are less than this.
 _TIME_END = 2**63 - 1
@@ -473,8 +473,8 @@ class TableDelivery:
 
     Await it for the outcome: once, repeatedly, from several tasks, or never. Cancelling
     one await affects neither the rows nor other awaits. The outcome is known at the
-    latest when ``delivery_timeout_ms`` has passed or the producer is closed. It refers
-    to the receipts of batches and to eight bytes a row, and not to the table.
+    latest when ``delivery_timeout_ms`` has passed or the producer is closed. It keeps
+    the receipts of batches and eight bytes per row, and not the table.
     """
 
     __slots__ = (
@@ -494,7 +494,7 @@ class TableDelivery:
         self._places = RowReceipts(rows.length)
         # The timestamps of rows, as runs: one number for all, or numbers.
         self._times = [_own_times(part) for part in rows.parts]
-        # Why the rows that are not in `_places` were not taken in.
+        # The error of the rows that were not taken in, which are not in `_places`.
         self._rest: Exception | None = None
         self._check_home = check_home
         self._with_topics = with_topics
@@ -623,7 +623,7 @@ class TableDelivery:
         return times
 
     def _follow(self) -> None:
-        # Rows move if their batch was divided, or if they waited for a batch.
+        # Rows have another receipt if their batch was split, or if they had none.
         places = self._places
         receipts = places.receipts
         if all(receipt.moved is None for receipt in receipts):
@@ -642,7 +642,7 @@ class TableDelivery:
 
 
 def _own_times(rows: Rows) -> tuple[int | bytes, int]:
-    # A copy: the timestamps are a view of the table, which should not be kept.
+    # A copy, because the timestamps are a view that would keep the table.
     times = rows.timestamps
     return (times if isinstance(times, int) else bytes(times)), rows.length
 

@@ -36,7 +36,7 @@ def waiting_for(
         """
         loop, home = asyncio.get_running_loop(), life.home
         assert home is not None
-        if loop is not home.loop or home.is_elsewhere:  # as `check` does
+        if loop is not home.loop or home.is_elsewhere:  # saves the call
             home.check()
         receipt = delivery.receipt()
         while not receipt.is_settled:
@@ -50,7 +50,7 @@ def waiting_for(
 def _wait(
     receipt: Receipt, loop: asyncio.AbstractEventLoop
 ) -> Generator[object, None, None]:
-    # Each waiter has a future of its own: to cancel a shared one would cancel all.
+    # Each waiter has its own future: cancelling a shared one would cancel all waiters.
     waiter: asyncio.Future[None] = loop.create_future()
     receipt.when_settled(waiter)
     try:

@@ -1,12 +1,12 @@
 """Ends a transaction in another process than the one that wrote it.
 
-`detach` has all of a transaction acknowledged and leaves it open; what it returns goes
-to the process that decides, which calls `end_detached`. A Spark driver decides so over
-the transactions of its tasks (`kafkaio.spark`).
+`detach` waits until all of a transaction is acknowledged, and leaves it open. Its
+result goes to the process that decides, which calls `end_detached`. A Spark driver ends
+the transactions of its tasks in this way (`kafkaio.spark`).
 
 A detached transaction is not a prepared one (KIP-939): the coordinator aborts it after
 ``transaction_timeout_ms``, and a new producer with its transactional id aborts it at
-once. Whoever commits it has to be ready to learn that it is gone.
+once. The process that commits it must expect that.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ from kafkaio.protocol._broker_errors import broker_error
 async def detach(transaction: Transaction) -> DetachedTransaction:
     """Write what was enqueued in a transaction, and leave its end to `end_detached`.
 
-    It is a function, and not a method of `Transaction`, because few users should have
-    use for it.
+    This is not a method of `Transaction`, because few users need it.
 
     When the call returns, every record and offset is acknowledged, and the transaction
     is open at the broker: any process may commit or abort it. Its producer sends
@@ -75,9 +74,9 @@ async def end_detached(
 
     The request is repeated until the coordinator has decided or the time is over,
     wherever the coordinator moves. The call may be repeated with the same verdict, by
-    any process: it changes nothing then and tells the same. When it returns, the end is
-    decided; readers see it some milliseconds later. If it is cancelled, the request may
-    take effect all the same.
+    any process: it changes nothing then and returns the same. When it returns, the end
+    is decided; readers see it some milliseconds later. If it is cancelled, the request
+    may take effect all the same.
 
     Args:
         client: a started client, whose principal may write with the transactional id.
@@ -93,7 +92,7 @@ async def end_detached(
         TransactionAborted: it was to be committed, and was aborted before: by its
             time-out, or by `end_detached`.
         Fenced: a newer producer has the transactional id, or (before
-            ``transaction.version=2``) its time was over: what was open was aborted.
+            ``transaction.version=2``) its time was over. It is not open any more.
         OutcomeUnknown: a commit was sent and not answered, and it is not known whether
             it was taken. If no newer producer has the transactional id, to call again
             finds out.
@@ -116,7 +115,7 @@ async def end_detached(
     except UnsupportedVersion:
         if commit:
             raise
-        # A coordinator of before 4.0 aborts by its own protocol what it has open.
+        # A coordinator before 4.0 can abort the transaction by its own protocol.
         older = End(request.identity, Protocol.TV1, is_commit=False)
         return await end.ask(older)
 
@@ -137,7 +136,7 @@ class _End:
         )
 
     async def ask(self, request: End) -> TransactionOutcome:
-        """Send EndTxn until it is answered for good, and say what that means."""
+        """Send EndTxn until the answer is final, and return the outcome."""
         attempts = EndAttempts(self._transactional_id, request)
         unanswered = attempts.unanswered
         try:

@@ -1,48 +1,33 @@
-"""The identity of a producer: how its id and epoch are obtained from the cluster.
+"""Obtains the identity of an idempotent producer: its id and epoch.
 
-An idempotent producer needs an id and an epoch before it can send (KIP-98). It asks any
-broker for them by InitProducerId. It bumps the epoch by itself after a gap in a
-sequence, and asks for a new id when the epochs of the old one are used up: see
-`kafkaio._machines.sequence`, whose `ProducerIdentity` this module fills.
+An idempotent producer needs both before it can send (KIP-98), and asks any broker for
+them by InitProducerId. After a gap in a sequence it bumps the epoch by itself. When the
+epochs of an id are used up, it asks for a new id; see `kafkaio._machines.sequence`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
-from kafkaio._client.destinations import ANY, Destination
+from kafkaio._client.destinations import ANY
+from kafkaio._client.ports import RequestPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio.errors import KafkaError
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.protocol._message import Request, ResponseT
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 
+# Brokers ignore it without a transactional id; Java's producer sends the same.
 _NO_TRANSACTION_TIMEOUT = 2**31 - 1
-
-
-class Requests(Protocol):
-    """What sends requests to the cluster."""
-
-    async def request(
-        self,
-        request: Request[ResponseT],
-        to: Destination,
-        *,
-        timeout: float,
-    ) -> ResponseT:
-        """Send a request, retry it within the time, and return the answer."""
-        ...
 
 
 class IdentityRequester:
     """Obtains the identity of an idempotent producer.
 
     Args:
-        cluster: what sends the requests.
-        identity: gets what was obtained.
-        policy: the back-off between attempts, and who hears of them.
+        cluster: sends the requests.
+        identity: takes the identity.
+        policy: the back-off between attempts, and the observer of retries.
         timeout: seconds that one attempt may take.
         on_failure: called with the error of each attempt that failed.
         is_needed: whether an identity is still needed; asked after each back-off.
@@ -50,7 +35,7 @@ class IdentityRequester:
 
     def __init__(
         self,
-        cluster: Requests,
+        cluster: RequestPort,
         identity: ProducerIdentity,
         policy: RetryPolicy,
         *,
@@ -69,7 +54,7 @@ class IdentityRequester:
         """Ask until there is an identity, or none is needed any more.
 
         An error that is not retriable does not end it: ``on_failure`` can fail the
-        records that wait, and later records may find that the cause was removed.
+        waiting records, and the cause may be gone when later records come.
         """
         attempts = Attempts("get a producer id", self._policy)
         while (error := await self._request()) is not None:

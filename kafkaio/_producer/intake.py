@@ -1,13 +1,13 @@
 """The intake: takes records in, for a producer or for one of its transactions.
 
-Taking a record in is synchronous. Most records go into an open batch directly
-(`kafkaio._records._append`), which the public methods try first. What the open batch
-did not take comes here: the first record of a batch, a record that must be serialized,
-wrong arguments, and every record for which there is no buffer memory at the moment.
+Taking a record in is synchronous. Most records go directly into an open batch
+(`kafkaio._records._append`), which the public methods try first. The rest comes here:
+the first record of a batch, records that must be serialized, wrong arguments, and
+records that have to wait for buffer memory.
 
-`Intake.check` says whether records may be taken in at all. It is called before each
-record, also after a wait, so that no record enters a producer that was closed, or a
-transaction that has ended, meanwhile.
+The ``check`` of an intake raises if records cannot be taken in. It runs before each
+record, and again after each wait, so that no record enters a producer that was closed
+meanwhile, or a transaction that has ended.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Bytes that are taken in before the event loop gets a turn, by calls with one record
-#: and by calls with many: less than a millisecond of work.
+#: and by calls with many; both are less than a millisecond of work.
 TURN_BYTES = 65_536
 _TURN_BYTES_MANY = 1_048_576
-#: A table with rows of more topics is not divided: each topic has a few of them alone.
+#: A table with rows for more topics is not divided: each topic has only a few of them.
 _MOST_TOPICS = 32
 
 
@@ -62,7 +62,7 @@ class Intake:
             and without ``inject``.
         open_batches: the batches that take records past the accumulator.
         on_begun: called when a record has begun a batch.
-        wake: makes the sender look.
+        wake: makes the sender check in the next iteration.
         check_home: raises unless the producer's own event loop and process run.
         describe: waits until the metadata has some partitions.
         partition_count: returns how many partitions a topic has, None if unknown.
@@ -102,7 +102,7 @@ class Intake:
         self._space = space
         self._records = RecordMaker(config, inject)
         self._check = check
-        # A serializer must run first, so that nothing can be taken in as it is passed.
+        # A serializer has to run before a record can be taken in.
         serializes = config.key_serializer or config.value_serializer
         self.is_plain: bool = not serializes and inject is None
         self.open_batches: OpenBatches = accumulator.budget.open_batches
@@ -117,7 +117,7 @@ class Intake:
 
     def checked_by(self, check: Callable[[], None]) -> Intake:
         """Return an intake that differs in its check alone."""
-        # One for each transaction: copy.copy would take longer than the rest of it.
+        # Each transaction has one; copy.copy would take longer than all the rest.
         other = Intake.__new__(Intake)
         other._config, other._accumulator = self._config, self._accumulator
         other._budget, other._space = self._budget, self._space
@@ -174,7 +174,7 @@ class Intake:
     ) -> Delivery:
         self._check()
         place, budget = None, self._budget
-        # As `is_tight` begins: most records are spared the call.
+        # The first condition of `is_tight`: it saves most records the call.
         if (
             budget.used > self._share.limit or budget.held_back
         ) and self._share.is_tight(self.now()):
@@ -216,8 +216,8 @@ class Intake:
     ) -> Delivery:
         size = self._budget.size_of(record)
         if self.open_batches.taken >= TURN_BYTES:
-            # A task that only enqueues would otherwise fill the buffer before the
-            # sender, or any other task, runs.
+            # Else a task that only enqueues fills the buffer before the sender, or any
+            # other task, runs.
             await asyncio.sleep(0)
             self.open_batches.taken = 0
             self._check()
@@ -227,14 +227,14 @@ class Intake:
             if delivery is not None:
                 return delivery
         self.wake()
-        if place is None:  # a call that waits may have to let others pass
+        if place is None:  # `reserve` has to know whether others may overtake the call
             partition, place = self._destined(topic, partition, record)
         await self._space.reserve(size, place)
         try:
             self._check()
         except BaseException:
             self._budget.release(size)
-            self._space.grant()  # others may wait for just these bytes
+            self._space.grant()  # another call may wait for these bytes
             raise
         return self._take_in(topic, partition, record, size)
 

@@ -1,9 +1,9 @@
-"""Lost records: those that failed, and whose deliveries nobody awaited.
+"""Lost records: records that failed, and whose deliveries were never awaited.
 
-They are reported one receipt at a time, and a record that waits for metadata has a
-receipt of its own. What is lost at the same time is counted first, and reported as one
-event for each partition: the log limits its warnings, and the only one that is written
-has to name all records.
+They are found one receipt at a time, and a record that waits for metadata has a receipt
+of its own. Records that are lost in the same iteration are counted, and reported as one
+event for each partition: the log limits its warnings, so the one that is written has to
+name all records.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LostRecords:
             return
         try:
             asyncio.get_running_loop().call_soon(self.flush)
-        except RuntimeError:  # no loop runs (any more), or not in this thread
+        except RuntimeError:  # no loop runs in this thread, or it is closed
             self.flush()
         else:
             self._is_held = True

@@ -1,10 +1,10 @@
-"""Outcomes: what the answer to a produce request means for each of its batches.
+"""Outcomes: judges each batch of a produce request by the answer.
 
-Each batch of a request lands once (`kafkaio._machines.accumulator.completion`): it is
-acknowledged, sent again, split, sent again without its bad records, or failed. The
-table of reactions (`kafkaio._machines.reactions`) says which error leads to what. An
-answer that leaves open whether the batch was appended is kept apart from one that does
-not, because the sequence numbers depend on it.
+Each batch of a request is completed once (`kafkaio._machines.accumulator.completion`):
+it is acknowledged, sent again, split, sent again without its bad records, or failed.
+The table of reactions (`kafkaio._machines.reactions`) decides by the error. An answer
+after which the batch may have been appended is distinguished from one after which it
+was not, because the sequence numbers depend on it.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ _LEADS_ELSEWHERE = frozenset(
 )
 
 
-#: So often a connection breaks under the same batch before smaller requests are tried.
-#: Brokers that restart, or networks that fail, seldom do that.
+#: Connections that break in a row under the same batch before smaller requests are
+#: tried. Restarts of brokers and failures of networks seldom reach it.
 _BREAKS = 3
 #: Bytes of a batch that is small enough for any service.
 _SMALL = 16_384
@@ -72,7 +72,7 @@ _MARKERS = 0.02
 
 
 class LeadersPort(Protocol):
-    """The metadata, as far as answers to produce requests change it."""
+    """The part of the metadata that answers to produce requests change."""
 
     def apply_leader_hint(
         self,
@@ -89,21 +89,21 @@ class LeadersPort(Protocol):
 
 
 class FailuresPort(Protocol):
-    """The transaction manager, as far as failed records concern it."""
+    """The part of the transaction manager that failed records concern."""
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
         """Note that a record of the open transaction has failed."""
 
 
 class Outcomes:
-    """Lands batches by what their requests led to.
+    """Completes batches by the answers to their requests.
 
     Args:
         leaders: notes leaders that moved.
-        observer: hears of retries and failures.
+        observer: observes retries and failures.
         config: retries and back-off.
         completion: settles batches or puts them back.
-        transaction: learns of failed records; None without transactions.
+        transaction: is notified of failed records; None without transactions.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Outcomes:
         names: Mapping[int, str],
         response: ProduceResponse,
     ) -> None:
-        """Land the batches of one request by the broker's answer.
+        """Complete the batches of one request by the broker's answer.
 
         Args:
             node_id: the broker.
@@ -157,11 +157,11 @@ class Outcomes:
         error: Exception,
         node: NodeState | None = None,
     ) -> None:
-        """Land the batches of a request that was lost, timed out or not sent.
+        """Complete the batches of a request that was lost, timed out or not sent.
 
         Args:
             batches: the batches of the request.
-            error: why there is no answer.
+            error: the reason.
             node: the broker, if the request was sent.
         """
         is_retriable = isinstance(error, KafkaError) and error.retriable
@@ -179,10 +179,10 @@ class Outcomes:
     def _broken(
         self, batches: Sequence[ProduceBatch], error: ConnectionLost, node: NodeState
     ) -> ConnectionLost:
-        """Note under which request a connection broke; return the error with its size.
+        """Note that the connection broke under a request; add its size to the error.
 
         Services with a limit of their own close the connection on a larger request. So
-        after some breaks later requests have fewer batches, then smaller ones.
+        after some breaks, later requests have fewer batches, and then smaller ones.
         """
         size = sum(batch.wire_size for batch in batches)
         for batch in batches:
@@ -205,14 +205,14 @@ class Outcomes:
         )
 
     def _divide(self, batch: ProduceBatch, error: Exception) -> None:
-        """Split a batch under which, alone in its request, connections break."""
+        """Split a batch that breaks connections although it is alone in its request."""
         batch.retry_at = self._retry_at(batch, error)
         batch.breaks -= 1  # for the parts: the next break leads to smaller ones
         self._observer.batch_split(batch.partition, batch.count)
         self._completion.split(batch, error, may_be_written=self._is_idempotent)
 
     def unacknowledged(self, node_id: int, batches: Sequence[ProduceBatch]) -> None:
-        """Land the batches of a request that has no answer (``acks=0``)."""
+        """Complete the batches of a request that has no answer (``acks=0``)."""
         is_observed = observes(self._observer, "batch_acknowledged")
         for batch in batches:
             self._completion.acknowledged(batch, -1, -1)
@@ -225,7 +225,7 @@ class Outcomes:
         self._completion.acknowledged(
             batch, answer.base_offset, answer.log_append_time_ms
         )
-        # An expired one was reported as failed.
+        # An expired batch was reported as failed, though the broker has it now.
         if not batch.is_expired and observes(self._observer, "batch_acknowledged"):
             self._report(node_id, batch, now() - batch.sent_at)
 
@@ -341,11 +341,12 @@ class Outcomes:
             known_code(answer.error_code) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         )
         if is_out_of_order and batch.is_ambiguous:
-            # To number it anew could write its records twice.
+            # A new number could write its records twice: the whole batch, of which this
+            # is a part, may be in the log.
             self._fail(batch, _ambiguous(error))
             return
-        # A gap is never caused by the records, so retries do not count here. The
-        # delivery timeout is the limit.
+        # Records never cause a gap, so `retries` is not the limit here; the delivery
+        # timeout is.
         retry_at = self._retry_at(batch, error)
         if is_out_of_order:
             self._completion.out_of_order(batch, error, retry_at)
@@ -409,8 +410,8 @@ def _ambiguous(error: KafkaError) -> KafkaError:
 def in_doubt(error: KafkaError) -> TransactionAborted:
     """Return the error of a transaction whose epoch a broker has refused.
 
-    Leaders and group coordinators say the same of a time-out and of another producer
-    with the id. Which it was, the end of the transaction tells.
+    Leaders and group coordinators answer the same after a timeout and for another
+    producer with the id. The end of the transaction shows which it was.
     """
     aborted = TransactionAborted(
         f"{error}: the coordinator has aborted the transaction, because its time ran "
@@ -436,8 +437,8 @@ def forgotten(error: KafkaError) -> TransactionAborted:
     return aborted
 
 
-#: Codes by which a leader says that its coordinator refuses the producer: the body can
-#: be run again, unless the end of the transaction tells that the producer is over.
+#: Codes of a leader whose transaction coordinator refuses the producer. The body can
+#: run again, unless the end of the transaction shows that the producer is fenced.
 _ABORTED_BY: Mapping[ErrorCode, Callable[[KafkaError], TransactionAborted]] = {
     ErrorCode.INVALID_PRODUCER_EPOCH: in_doubt,
     ErrorCode.INVALID_PRODUCER_ID_MAPPING: forgotten,

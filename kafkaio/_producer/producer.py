@@ -84,7 +84,7 @@ class ProducerStatistics:
         waited_for_room: seconds that calls have waited for it, in sum.
         room_timeouts: calls that have waited for it longer than ``max_block_ms``.
         buffer_memory: bytes of it, used or not.
-        buffer: what is buffered and in flight.
+        buffer: the records that are buffered and in flight.
     """
 
     state: str
@@ -267,7 +267,7 @@ class Producer(Closeable):
             timeout: seconds; ``default_api_timeout_ms`` by default.
 
         Raises:
-            ArgumentTypeError: the timeout is no number.
+            ArgumentTypeError: the timeout is not a number.
             ArgumentValueError: the timeout is negative; nothing was started.
             BrokerNotAvailable: no bootstrap server answered in time.
             AuthenticationError: the brokers refuse the client.
@@ -346,7 +346,7 @@ class Producer(Closeable):
                 ``delivery_timeout_ms`` is the limit, as for every record.
 
         Raises:
-            ArgumentTypeError: the timeout is no number.
+            ArgumentTypeError: the timeout is not a number.
             ArgumentValueError: the timeout is negative; nothing was closed.
             ClosedError: the producer belongs to another event loop or process.
         """
@@ -400,10 +400,10 @@ class Producer(Closeable):
                 enqueued.
             RecordTooLarge: the record can never be sent with the limits that are set.
             DeliveryTimeout: no acknowledgement came within ``delivery_timeout_ms``.
-            UnknownTopicOrPartition: there is no such topic or partition.
+            UnknownTopicOrPartition: the topic or partition does not exist.
             RequestTimeout: no broker described the topic within ``max_block_ms``.
             BrokerError: the broker refused the record, for the reason given.
-            KafkaTimeout: there was no buffer memory within ``max_block_ms``.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
         delivery = None
@@ -448,7 +448,7 @@ class Producer(Closeable):
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: an argument has an impossible value.
             RecordTooLarge: the record can never be sent with the limits that are set.
-            KafkaTimeout: there was no buffer memory within ``max_block_ms``.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.
         """
         if self._open_batches.taken < TURN_BYTES:
@@ -561,7 +561,7 @@ class Producer(Closeable):
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
             ArgumentTypeError: an argument has the wrong type; nothing was enqueued.
-            ArgumentValueError: there is no such column, or a column or a row cannot be
+            ArgumentValueError: a column does not exist, or a column or a row cannot be
                 sent; nothing was enqueued.
             RecordTooLarge: a row can never be sent; nothing was enqueued.
             UnknownTopicOrPartition: the cluster has no such topic, or the topic no such
@@ -638,13 +638,14 @@ class Producer(Closeable):
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
             ArgumentTypeError: an argument has the wrong type; nothing was enqueued.
-            ArgumentValueError: there is no such column, or a column or a row cannot be
+            ArgumentValueError: a column does not exist, or a column or a row cannot be
                 sent; nothing was enqueued.
             RecordTooLarge: a row can never be sent; nothing was enqueued.
             UnknownTopicOrPartition: the cluster has no such topic, or the topic no such
                 partition; nothing was enqueued.
-            KafkaTimeout: there was no buffer memory within ``max_block_ms``, or the
-                topics were not described; in the first case some rows may be taken in.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``, or
+                the topics were not described; in the first case some rows may be taken
+                in.
             ClosedError: the producer is not started, or closed; if that happened during
                 the call, some rows may be taken in.
         """
@@ -672,7 +673,7 @@ class Producer(Closeable):
                 every record.
 
         Raises:
-            ArgumentTypeError: the timeout is no number.
+            ArgumentTypeError: the timeout is not a number.
             ArgumentValueError: the timeout is negative.
             KafkaTimeout: some records were not done in time; they stay on their way.
             ClosedError: the producer is not started, or closed.
@@ -796,12 +797,12 @@ class Producer(Closeable):
             ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
-                or there is no such kind.
+                or its kind is unknown.
         """
         self._cluster.telemetry.register(metric)
 
     def unregister_metric(self, metric: Metric) -> None:
-        """Push a metric no longer. Nothing happens if it was not registered.
+        """Stop pushing a metric. Does nothing if it was not registered.
 
         Args:
             metric: one with the name and the attributes of the one registered.
@@ -840,8 +841,8 @@ class Producer(Closeable):
                 self._cluster.observer.closed("producer", name, self)
 
     async def _leave(self, error: BaseException | None) -> None:
-        # A program that leaves by an exception wants to end: it waits for records no
-        # longer than one attempt may take.
+        # A program that leaves by an exception wants to end soon: closing waits for
+        # records only as long as one attempt may take.
         attempt = self.config.request_timeout_ms / 1000
         await self.close(None if error is None else attempt)
 
@@ -873,7 +874,7 @@ class Producer(Closeable):
             self._sender.wake()
 
 
-# The functions below take the parts of a producer, which may be collected already.
+# The functions below get the parts of a producer: the producer may be collected.
 
 
 def _stop(

@@ -1,9 +1,9 @@
 """How requests of transactions are repeated: the waits, and which answers count.
 
-`kafkaio._client.coordination` repeats a request to a coordinator. The classes here tell
-it how long to wait in between (`Busy`, `Pace`), remember whether an attempt may take
-effect although no answer came (`Unanswered`), and have an answer that makes no sense
-asked for again (`Doubts`, and `EndAttempts` for EndTxn).
+`kafkaio._client.coordination` repeats a request to a coordinator. `Busy` and `Pace`
+give it the waits in between. `Unanswered` remembers whether an attempt may take effect
+though no answer came. `Doubts` has an answer that makes no sense asked for again, and
+`EndAttempts` holds all of that for one EndTxn.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
-#: Seconds for which an answer that makes no sense is asked for again, and the code that
-#: has that done.
+#: Seconds for which an answer that makes no sense is asked for again: one bad answer
+#: must not end a producer.
 _DOUBTED: Final = 10.0
+#: The code of such an answer: `kafkaio._machines.reactions` repeats the request.
 ASK_AGAIN: Final = ErrorCode.REQUEST_TIMED_OUT
 #: From this version on, EndTxn means TV2; below it, TV1.
 _END_TV2: Final = 5
@@ -32,7 +33,7 @@ _END_TV2: Final = 5
 _BUSY_PACE: Final = 0.02
 #: The same when that takes long.
 _BUSY_SLOW: Final = 1.0
-#: Seconds between two looks whether the markers of a transaction are written.
+#: Seconds between two questions whether the markers of a transaction are written.
 MARKER_PACE: Final = 0.001
 
 
@@ -43,8 +44,8 @@ class Unanswered:
     Attributes:
         on_lost: called when it is sent again, and the attempt before was not answered.
         is_pending: whether the last attempt has no answer.
-        was_lost: whether an attempt before it got none; the answer to a later one says
-            nothing of it.
+        was_lost: whether an attempt before it got none. The answer to a later attempt
+            does not show whether that one took effect.
     """
 
     on_lost: Callable[[], None] | None = None
@@ -70,7 +71,7 @@ class Unanswered:
 
 
 class Doubts:
-    """Has what may be one bad answer asked for again, for some seconds.
+    """Decides for some seconds that a bad answer is asked for again.
 
     Args:
         api: the API of the request.
@@ -90,16 +91,16 @@ class Doubts:
         return at < self._until
 
     def code(self, found: int) -> int:
-        """Return the code to go by: if the API does not have this one, to ask again."""
+        """Return the code; `ASK_AGAIN` in place of one that the API does not have."""
         return ASK_AGAIN if is_foreign(self._api, found) and self.are_left() else found
 
 
 class EndAttempts:
-    """The attempts at one EndTxn, and what their answers say.
+    """The attempts at one EndTxn.
 
     Args:
-        transactional_id: of the transaction.
-        request: what is asked.
+        transactional_id: the transactional id.
+        request: the end.
         on_lost: called when it is sent again, and the attempt before was not answered.
 
     Attributes:
@@ -142,8 +143,8 @@ class EndAttempts:
     def code(self, answer: EndTxnResponse) -> int:
         """Return the error code of an answer, or that of none.
 
-        An answer that makes no sense, in its error or in the identity that it gives,
-        says nothing of the outcome. So it counts as no answer, for some seconds.
+        The outcome stays open after an answer that makes no sense, in its error or in
+        the identity that it gives. So it counts as no answer, for some seconds.
         """
         code = answer.error_code
         if code:
@@ -161,9 +162,9 @@ class EndAttempts:
 
 
 class Busy:
-    """Waits while another transaction of the id is being ended; not for ever.
+    """Waits while another transaction of the id is being ended, but not forever.
 
-    A coordinator that never comes to an end with it (KAFKA-19999) says so for ever.
+    A coordinator that never completes it (KAFKA-19999) would answer that forever.
 
     Args:
         name: the transactional id, for messages.
@@ -203,10 +204,10 @@ class Busy:
 
 
 class Pace:
-    """Waits while the markers of the transaction before are written: they take a ms.
+    """Waits while the markers of the transaction before are written, about a ms.
 
     Args:
-        at_once: so many attempts follow without a pause.
+        at_once: number of attempts that follow without a pause.
     """
 
     __slots__ = ("_delay", "_left")

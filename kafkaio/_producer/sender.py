@@ -1,11 +1,11 @@
 """The sender: moves batches from the accumulator to the brokers.
 
-When there is something to look at (a batch began, an answer arrived, metadata changed,
-a time has come), the event loop calls the sender once in its next iteration. It then
-asks the outbox which brokers have something to send, fills one request after the other,
-and hands them to the connections. This is a callback and not a task: a task would cost
-a future and more with every request. The sender's own task only waits for a failure, to
-crash with it. Answers land their batches where they arrive, in the connection's
+When something has changed (a batch began, an answer arrived, metadata changed, a time
+has come), the event loop calls the sender once in its next iteration. The sender asks
+the outbox which brokers have something to send, fills one request after the other, and
+hands them to the connections. This is a callback and not a task: a task would cost a
+future and more with every request. The sender's own task only waits for a failure, to
+crash with it. Answers complete their batches where they arrive, in the connection's
 callback, without another iteration of the loop. Connections are opened, and the
 producer's identity is obtained, in short-lived tasks, so that a slow broker does not
 hold up the others.
@@ -58,14 +58,14 @@ _BY_TOPIC_ID = 13
 _WITH_ZSTD = 7
 
 _NEVER = float("inf")
-#: Seconds between two looks for topics that are not written to any more.
+#: Seconds between two checks for topics that are no longer written to.
 _TOPICS_INTERVAL = 1.0
 
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class SendingTransactionPort(Protocol):
-    """The transaction manager, as far as the sender needs it."""
+    """The part of the transaction manager that the sender uses."""
 
     @property
     def transactional_id(self) -> str:
@@ -96,7 +96,7 @@ class SendingTransactionPort(Protocol):
 
 
 class Sender:
-    """Sends what the accumulator has ready, and lands what was answered.
+    """Sends the batches that are ready, and completes those that were answered.
 
     Args:
         cluster: whose connections and metadata are used.
@@ -145,13 +145,15 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         # Whether the loop will call _check.
         self._is_scheduled = False
-        # Requests without an answer yet, and whether other records came meanwhile.
+        # Requests without an answer yet, and whether other batches began meanwhile; if
+        # so, the next record is not sent alone (`batch_begun`).
         self._on_wire = 0
         # Requests that were submitted while a throttle held them back.
         self._held: list[tuple[Connection, _ProduceReply]] = []
         self._has_others = False
         self._failed = Wakeup()
-        # Fires no later than needed; to fire early is harmless.
+        # Fires no later than needed. An early call checks in vain, which costs less
+        # than a timer that is set again with every request.
         self._timer = Timer(self.wake)
         self._check_topics_at = 0.0
         self._is_stopping = False
@@ -173,23 +175,24 @@ class Sender:
             self._obtain_identity(self._identity)
 
     def wake(self) -> None:
-        """Look at the accumulator in the loop's next iteration."""
+        """Check the accumulator in the loop's next iteration."""
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._check)
 
     def check_now(self) -> None:
-        """Look at the accumulator at once; in no callback of the sender's own."""
+        """Check the accumulator now; not to be called from a callback of the sender."""
         if not self._is_scheduled:
             self._check()
 
     def batch_begun(self) -> None:
-        """Look at a record that began a batch in the next iteration, or at once.
+        """Send a batch that a record began: in the next iteration, or now.
 
-        In the next iteration, so that other records can join the batch; at once if the
-        record before was sent alone and answered before another one came. Such records
-        would wait an iteration each, for nothing. Where a transaction admits partitions
-        one by one, others can join the request that adds them, which is a round trip.
+        The next iteration lets other records join the batch. A record is sent now if
+        the one before was sent alone and answered before another one came: such records
+        would each wait an iteration for nothing. Where a transaction admits partitions
+        one by one, the next iteration is better in any case: others can join the
+        request that adds them, which costs a round trip.
         """
         self._has_others |= self._is_scheduled or self._on_wire > 0
         gate = self._accumulator.gate
@@ -215,7 +218,7 @@ class Sender:
         """Take over new metadata."""
         self._accumulator.placement.learn(view)
         if self._space.is_awaited:
-            # At once: a record that comes next must not pass one that waited for this.
+            # Now: a record that comes next must not overtake one that waited for this.
             self._space.grant()
         self.wake()
 
@@ -239,8 +242,8 @@ class Sender:
             await self._failed.wait()
         except BaseException:
             if not self._is_stopping:
-                # The cluster ends, and this task with it. Or this task crashes the
-                # cluster, which then calls its crash listeners first.
+                # The cluster ends, and this task with it; or this task crashes the
+                # cluster, whose crash listeners have to be called first.
                 self._loop.call_soon(self.on_end)
             raise
         finally:
@@ -262,7 +265,8 @@ class Sender:
                 self._watch_topics(at)
             wake_at = self._send_ready(at)
             if self._outbox.is_urgent:
-                # Batches that have no answer, or could not be sent, freed their bytes.
+                # Batches without an answer (acks=0), and those that could not be sent,
+                # have returned their bytes.
                 space.grant()
         except Exception as failure:  # noqa: BLE001 - the task raises it
             self._fail(failure)
@@ -275,7 +279,7 @@ class Sender:
         self._failed.notify()
 
     def _send_ready(self, at: float) -> float:
-        """Send all that can be sent now; return when to look again."""
+        """Send all that can be sent now; return when to check again."""
         backlog, identity = self._backlog, self._identity
         availability = self._accumulator.availability
         while True:
@@ -295,7 +299,7 @@ class Sender:
             for node in outlook.nodes:
                 is_sent |= self._send_to(node, at)
                 if is_sent and self._compresses:
-                    break  # only to the first broker that can take a request
+                    break  # one request per iteration, see below
             if not is_sent:
                 break
             if backlog.is_all_sent:
@@ -316,7 +320,8 @@ class Sender:
         for receipt in expired:
             self._report(receipt)
         if transaction is not None:
-            # Once for all of them: after the first, EndTxn may have been sent.
+            # Once for all of them: after the first report, EndTxn may be on its way,
+            # and a further one would belong to the next transaction.
             if expired and (error := expired[0].error) is not None:
                 transaction.failed(error, harm=Harm.BUMP)
             transaction.batches_ended()
@@ -334,9 +339,9 @@ class Sender:
             transaction.failed(gap, harm=Harm.BUMP)
 
     def _withdraw_expired(self) -> None:
-        # A broker that throttles holds a request back for longer than its batches live.
-        # Without this, the abort of a transaction would wait for it, and the request
-        # would write records that had failed.
+        # A throttle can hold a request back for longer than its batches live. Without
+        # this, the abort of a transaction would wait for the request, which would then
+        # write records that have failed.
         for connection, in_flight in self._held:
             if in_flight.has_expired and connection.withdraw(in_flight):
                 in_flight.set_exception(
@@ -456,7 +461,7 @@ class Sender:
                 partitions = places[name] = []
                 topic_id = self._backlog.topics[name].topic_id
                 if topic_id is not None:
-                    # The number, because the hash of a UUID is a call of Python code.
+                    # By number: the hash of a UUID is computed in Python.
                     names[topic_id.int] = name
                 topics.append(
                     TopicProduceData(
@@ -480,13 +485,14 @@ class Sender:
         names: dict[int, str],
         answer: ProduceResponse | Exception,
     ) -> None:
-        """Land the batches of a request by its answer, or by why there is none."""
-        # The connection calls this: an exception would end there, and the batches would
-        # never land. So it goes to the task, whose crash fails everything that waits.
+        """Complete the batches of a request by its answer, or by its error."""
+        # The connection calls this. An exception would end in its callback, and the
+        # batches would never complete. So the task raises it, and its crash fails every
+        # caller that waits.
         self._on_wire -= 1
         try:
             state = self._accumulator.availability.nodes[node]
-            # The time counts only where other requests wait for their answers.
+            # `answered` uses the time only where other requests are in flight.
             state.answered(self._loop.time() if state.in_flight > 1 else 0.0)
             if isinstance(answer, Exception):
                 self._accumulator.availability.node_failed(node)
@@ -517,7 +523,7 @@ class Sender:
             self._outbox.note_cause(node, error)
             self._accumulator.availability.node_failed(node)
             self._cluster.request_refresh()
-            # The pool has the back-off of connections. This one is for errors that
+            # The pool backs off before it connects again. This pause is for errors that
             # come at once, such as a broker that has left the cluster.
             await anyio.sleep(self._backoff.delay(0, roll()))
         finally:
@@ -560,15 +566,15 @@ class Sender:
             self.wake()
 
     def _no_identity(self, error: KafkaError) -> None:
-        # A producer without any right has no right to an id either (31). What Metadata
-        # says of its topic is the better reason, so that is waited for.
+        # A producer without any rights is refused an id, too (31). The metadata of its
+        # topic has the better reason, so wait for that.
         if not error.retriable and not self._backlog.unknown_topics():
             self._refuse_all(error)
         self._outbox.note_cause(None, error)
 
     def _refuse_all(self, error: Exception) -> None:
-        # Each record fails with the error. Later ones lead to another attempt, so that
-        # the producer recovers when, for example, a missing permission is granted.
+        # Each record fails with the error. Later records lead to another attempt, so
+        # the producer recovers when a missing permission is granted.
         for receipt in self._accumulator.fail_all(lambda _: error):
             self._report(receipt)
         self._space.grant()
@@ -583,10 +589,10 @@ class Sender:
 
 
 class _ProduceReply:
-    """One request without an answer yet: the future that a connection settles.
+    """Takes the answer to one produce request.
 
-    It calls the sender directly, where a real future would call it one iteration of the
-    loop later.
+    It calls the sender directly, where a future would call it one iteration of the loop
+    later.
     """
 
     __slots__ = ("_batches", "_names", "_node", "_sender", "is_answered")
@@ -606,11 +612,11 @@ class _ProduceReply:
 
     @property
     def has_expired(self) -> bool:
-        """Whether the delivery of each of its batches has failed by time."""
+        """Whether every batch of the request has expired."""
         return all(batch.is_expired for batch in self._batches)
 
     def done(self) -> bool:
-        """Whether the answer is not wanted any more: never."""
+        """Always False: the answer is always needed."""
         return False
 
     def set_result(self, response: ProduceResponse) -> None:
@@ -619,7 +625,7 @@ class _ProduceReply:
         self._sender.answered(self._node, self._batches, self._names, response)
 
     def set_exception(self, error: Exception) -> None:
-        """Take the error because of which there is no answer."""
+        """Take the error that stands for the answer."""
         self.is_answered = True
         self._sender.answered(self._node, self._batches, self._names, error)
 

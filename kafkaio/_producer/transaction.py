@@ -55,15 +55,15 @@ class Transaction:
     `commit` and `abort` do the same by hand. Nothing is sent before the first record or
     offset, and a transaction without either costs no request.
 
-    What the block raises is raised unchanged after the abort, with one exception: if it
-    is an error of kafkaio's, and the abort shows that this producer is over, `Fenced`
-    or what else ended the producer is raised. A leader that refuses the producer's
-    epoch says the same of a time-out, after which the body can be run again, as of
-    another producer with the transactional id. Only the coordinator's answer to the
-    abort tells them apart.
+    An exception of the block is raised unchanged after the abort. There is one
+    exception: if it is an error of kafkaio's, and the abort shows that this producer is
+    over, the error that ended the producer is raised, such as `Fenced`. A leader
+    refuses the producer's epoch both after a time-out, when the body can be run again,
+    and because of another producer with the transactional id. Only the coordinator's
+    answer to the abort distinguishes them.
 
-    If any record of it fails, it is aborted at the end, also if nobody awaited that
-    record. Several tasks may send in it until it ends; put an `asyncio.TaskGroup`
+    If any record of it fails, it is aborted at the end, even if that record was not
+    awaited. Several tasks may send in it until it ends; put an `asyncio.TaskGroup`
     inside the block. Transactions of one producer follow one another: a task that
     begins one waits until the one before has ended, first come, first served.
     """
@@ -156,7 +156,7 @@ class Transaction:
         With a consumer, the offsets of all that it handed out are committed with it.
         When the call returns, the commit is decided; readers see it some milliseconds
         later. If the call is cancelled before EndTxn is sent, the transaction is
-        aborted; later the commit goes on behind, and `outcome` tells how it ended.
+        aborted; later the commit goes on in the background, and `outcome` is its end.
 
         Raises:
             TransactionAborted: a record or an offset of it failed, which is the cause;
@@ -164,7 +164,8 @@ class Transaction:
                 forgotten the producer, which was idle for too long. The body can be
                 run again.
             OutcomeUnknown: the end was not acknowledged within ``max_block_ms``. It
-                goes on behind; `outcome` and the next transaction wait for it.
+                goes on in the background; `outcome` and the next transaction wait for
+                it.
             Fenced: a newer producer has the transactional id; this one is over.
             UnsupportedVersion: the brokers (before Kafka 2.5) would not check whether
                 the consumer is still a member of its group. The transaction is aborted.
@@ -181,7 +182,7 @@ class Transaction:
                 if offsets is not None:
                     await manager.commit_offsets(run, offsets)
         except UnsupportedVersion as error:
-            # Not a TransactionAborted: to run the body again would not help.
+            # Not a TransactionAborted: running the body again would not help.
             await self._abort_after(error)
             raise
         except KafkaError as error:
@@ -195,7 +196,7 @@ class Transaction:
         """Abort the transaction: nothing of it becomes visible.
 
         Records that were not sent yet fail with TransactionAborted. If the call is
-        cancelled, the abort goes on behind.
+        cancelled, the abort goes on in the background.
 
         Raises:
             RequestTimeout: it was not acknowledged within ``max_block_ms``; it goes on.
@@ -233,15 +234,15 @@ class Transaction:
         if error is not None:
             await self._abort_after(error)
         elif self._run.is_ending:
-            # Nobody asked for its end: the producer is over, or was closed.
+            # The body has not ended it: the producer is over, or was closed.
             await self._manager.commit(self._run)
         else:
             await self.commit()
 
     async def _abort_after(self, error: BaseException) -> None:
-        # The exception of the body is raised, whatever becomes of the abort. But where
-        # kafkaio raised it, it may say that the body can be run again; an abort that
-        # finds the producer over knows better.
+        # The exception of the body is raised even if the abort fails. But an error of
+        # kafkaio's may mean that the body can be run again, which is wrong if the abort
+        # finds the producer over.
         if not isinstance(error, Exception):
             await self._manager.abort_behind(self._run, "cancelled")
             return
@@ -312,7 +313,7 @@ class Transaction:
         Raises:
             TransactionAborted: the transaction cannot be committed any more.
             UsageError: the transaction is not open.
-            KafkaError: what `Producer.send` raises; the transaction will be aborted if
+            KafkaError: as `Producer.send`; the transaction will be aborted if
                 the record was taken in.
         """
         delivery = self._take(topic, value, key, headers, timestamp, partition)
@@ -338,12 +339,12 @@ class Transaction:
         `Producer.enqueue`.
 
         Returns:
-            A handle to await the acknowledgement with; nobody has to.
+            A handle to await the acknowledgement with, if it is of interest.
 
         Raises:
             TransactionAborted: the transaction cannot be committed any more.
             UsageError: the transaction is not open.
-            KafkaError: what `Producer.enqueue` raises.
+            KafkaError: as `Producer.enqueue`.
         """
         delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is not None:
@@ -384,7 +385,7 @@ class Transaction:
         Raises:
             TransactionAborted: the transaction cannot be committed any more.
             UsageError: the transaction is not open.
-            KafkaError: what `Producer.enqueue_nowait` raises.
+            KafkaError: as `Producer.enqueue_nowait`.
         """
         return self._intake.enqueue_nowait(
             topic, value, key, headers, timestamp, partition
@@ -401,7 +402,7 @@ class Transaction:
             DeliveriesFailed: some records failed; the transaction will be aborted.
             TransactionAborted: the transaction cannot be committed any more.
             UsageError: the transaction is not open.
-            KafkaError: what `Producer.send_many` raises.
+            KafkaError: as `Producer.send_many`.
         """
         return await self._intake.send_many(topic, values)
 
@@ -426,7 +427,7 @@ class Transaction:
             DeliveriesFailed: some rows failed; the transaction will be aborted.
             TransactionAborted: the transaction cannot be committed any more.
             UsageError: the transaction is not open.
-            KafkaError: what `Producer.send_table` raises.
+            KafkaError: as `Producer.send_table`.
         """
         arguments = TableArguments(
             topic,
@@ -459,12 +460,13 @@ class Transaction:
         rows. The arguments, and the rest, are as in `Producer.enqueue_table`.
 
         Returns:
-            A handle to await the acknowledgement of all rows with; nobody has to.
+            A handle to await the acknowledgement of all rows with, if it is of
+            interest.
 
         Raises:
             TransactionAborted: the transaction cannot be committed any more.
             UsageError: the transaction is not open.
-            KafkaError: what `Producer.enqueue_table` raises.
+            KafkaError: as `Producer.enqueue_table`.
         """
         arguments = TableArguments(
             topic,
@@ -529,7 +531,7 @@ class Transaction:
 
 
 class _OutcomeOf:
-    """What `Transaction.outcome` returns; may be awaited by several tasks."""
+    """The result of `Transaction.outcome`; several tasks may await it."""
 
     __slots__ = ("_is_begun", "_manager", "_run")
 

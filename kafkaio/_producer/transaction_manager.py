@@ -1,10 +1,10 @@
 """The transactions of one producer, put together.
 
-`TransactionMachine` (`kafkaio._machines.transaction`) decides; `TransactionManager`
+`TransactionMachine` (`kafkaio._machines.transaction`) decides. `TransactionManager`
 performs its effects, and begins and ends transactions for `Transaction`. It has three
-parts: `Turns` queues the transactions of the producer, `TxnCoordinator` sends requests
-to the transaction coordinator, and `TxnOffsets` commits offsets. The sender notes what
-became of records (`kafkaio._producer.sender.TransactionPort`) in its callbacks.
+parts: `RunTurns` queues the transactions of the producer, `TxnCoordinator` sends
+requests to the transaction coordinator, and `TxnOffsets` commits offsets. The sender
+reports sent and acknowledged batches by `kafkaio._producer.sender.TransactionPort`.
 
 An end that was begun goes on by itself, in callbacks and short-lived tasks, so a caller
 that waits for it may be cancelled.
@@ -39,12 +39,12 @@ from kafkaio._machines.transaction import (
     OVER,
     Admit,
     Adopt,
+    AskCoordinator,
     DropUnsent,
     Effects,
     End,
     Probe,
     Protocol,
-    SendRequest,
     Started,
     TransactionMachine,
     TransactionOutcome,
@@ -53,7 +53,7 @@ from kafkaio._machines.transaction import (
 )
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.sender import Sender
-from kafkaio._producer.turns import Run, Turns
+from kafkaio._producer.turns import Run, RunTurns
 from kafkaio._producer.txn_coordinator import REPLACE, TxnCoordinator
 from kafkaio._producer.txn_offsets import TxnOffsets
 from kafkaio._runtime.broadcast import Broadcast
@@ -89,12 +89,12 @@ _ABORTABLE: Final = frozenset(
 _FAILABLE: Final = _ABORTABLE | {TxnState.ABORTING}
 #: States in which records that were not sent are dropped.
 _DROPPING: Final = frozenset({TxnState.ABORT_ONLY, TxnState.ABORTING})
-#: States in which what an aborted transaction may still bring about is prevented.
+#: States in which late requests of an aborted transaction are made harmless.
 _SETTLING: Final = frozenset({TxnState.BUMPING, TxnState.SEALING})
 
 
 class TransactionManager:
-    """Runs the transactions of one producer.
+    """Begins and ends the transactions of one producer.
 
     Args:
         cluster: finds the coordinators, and connects to them.
@@ -136,7 +136,7 @@ class TransactionManager:
             config.transaction_timeout_ms / 1000,
             adds_explicitly=config.transaction_adds_explicitly,
         )
-        self._turns = Turns(self._max_block, self._unknown)
+        self._turns = RunTurns(self._max_block, self._unknown)
         self._coordinator = TxnCoordinator(cluster, config, self._machine, self)
         self._offsets = TxnOffsets(
             cluster,
@@ -221,7 +221,9 @@ class TransactionManager:
         if machine.state in OVER:
             raise self.why_over()
         began = self._now()
-        await turns.take(run)
+        if turns.run is not None:
+            await turns.queue()
+        turns.run = run
         try:
             if turns.is_closing or machine.state is not TxnState.READY:
                 await self._until_ready()
@@ -326,11 +328,11 @@ class TransactionManager:
     # ---- the end of a run ------------------------------------------------------------
 
     def begin_commit(self, run: Run) -> None:
-        """Take nothing more in, and let what was taken in leave."""
+        """Accept nothing more, and send what was accepted."""
         if self._machine.state in OVER:
             raise self.why_over()
         self._close_run(run)
-        if not self._accumulator.is_drained:
+        if not self._accumulator.backlog.is_empty:
             self.flush()
 
     async def commit(self, run: Run) -> None:
@@ -463,7 +465,7 @@ class TransactionManager:
         self.end_if_drained()
 
     def _abort_if_ending(self) -> None:
-        # Its owner has asked for the end already: nobody else would abort it.
+        # The user has asked for its end already, and would not abort it again.
         run = self._turns.run
         if (
             run is not None
@@ -479,7 +481,7 @@ class TransactionManager:
             run is not None
             and machine.state in ENDING
             and not run.commits
-            and self._accumulator.is_drained
+            and self._accumulator.backlog.is_empty
         ):
             self.perform(machine.drained(self._now()))
 
@@ -529,7 +531,7 @@ class TransactionManager:
         """
         return (
             self._machine.protocol is Protocol.TV2
-            and self._cluster.lowest_version(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
+            and self._cluster.announced.lowest(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
         )
 
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
@@ -550,13 +552,13 @@ class TransactionManager:
         if self._first_sent_at is not None:
             self._machine.first_answered(self._now() - self._first_sent_at)
             self._first_sent_at = None
-        is_drained = self._accumulator.is_drained
+        is_drained = self._accumulator.backlog.is_empty
         has_left = not is_drained or self._identity.has_gap
         if has_left and self._machine.state in _DROPPING:
-            # What was refused in the meantime is not sent again, and what follows a
-            # gap in the sequence cannot be.
+            # A batch that was refused meanwhile is not sent again, and one that
+            # follows a gap in the sequence cannot be sent.
             self._drop_unsent()
-            is_drained = self._accumulator.is_drained
+            is_drained = self._accumulator.backlog.is_empty
         if is_drained:
             self.changed.notify_all()
             self.end_if_drained()
@@ -574,16 +576,16 @@ class TransactionManager:
     @property
     def is_drained(self) -> bool:
         """Whether no record waits or is on the wire."""
-        return self._accumulator.is_drained
+        return self._accumulator.backlog.is_empty
 
     def flush(self) -> bool:
         """Send waiting records; return whether there are none."""
         accumulator = self._accumulator
-        if accumulator.is_drained:
+        if accumulator.backlog.is_empty:
             return True
         if not accumulator.backlog.is_all_sent:
             accumulator.seal()
-            # After a probe, the sender looks by itself.
+            # After a probe, `added` lets the sender check.
             if self._sender is not None and not isinstance(
                 self._machine.request, Probe
             ):
@@ -619,9 +621,12 @@ class TransactionManager:
         accumulator = self._accumulator
         for effect in effects:
             match effect:
-                case SendRequest(request=request):
-                    if self._machine.state is TxnState.UNKNOWN:
-                        self._limit_end()
+                case AskCoordinator(request=request):
+                    run = self._turns.run
+                    if self._machine.state is TxnState.UNKNOWN and run is not None:
+                        # EndTxn of the run.
+                        run.late_at = self._now() + self._max_block
+                        self._timer.set(run.late_at)
                     self._coordinator.send(request)
                 case Adopt(identity=identity):
                     self._identity.obtained(identity)
@@ -637,13 +642,6 @@ class TransactionManager:
         self.changed.notify_all()
         if self._offsets.interrupt is not None and self._machine.state not in ADDING:
             self._offsets.interrupt()
-
-    def _limit_end(self) -> None:
-        # EndTxn of the run is sent now.
-        run = self._turns.run
-        assert run is not None
-        run.late_at = self._now() + self._max_block
-        self._timer.set(run.late_at)
 
     def _time_passed(self) -> None:
         run, machine = self._turns.run, self._machine
@@ -738,8 +736,8 @@ class TransactionManager:
         try:
             self._cluster.start_soon(rewind, "transaction: rewind")
         except ClosedError:
-            # The producer has crashed. The consumer may live on, and would pass over
-            # what it handed out.
+            # The producer has crashed. The consumer may live on, and without the rewind
+            # it would skip the records of the transaction.
             _ = start_detached(rewind(), "transaction: rewind")
 
 

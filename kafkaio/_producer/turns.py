@@ -1,6 +1,6 @@
 """The turns of transactions: one producer has one transaction at a time.
 
-A transaction is a `Run`. `Turns` queues the calls of `begin` in order, until the run
+A transaction is a `Run`. `RunTurns` queues the calls of `begin` in order, until the run
 before has ended.
 """
 
@@ -30,7 +30,7 @@ class Run:
         outcome: how it ended; None while it has not.
         cause: why it was aborted; None if it was asked to, or has not ended so.
         reason: the same in a few words.
-        consumer: what holds the partitions whose records it works on.
+        consumer: holds the partitions whose records it works on.
         is_detached: whether its end was left to another process.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
         late_at: when that is to be noted; infinity before EndTxn is sent.
@@ -65,7 +65,7 @@ class Run:
             self.cause, self.reason = cause, reason
 
 
-class Turns:
+class RunTurns:
     """Gives the runs of one producer their turns, in the order of their begins.
 
     Args:
@@ -90,18 +90,13 @@ class Turns:
         """Whether the run was begun, and has not ended."""
         return run is self.run and run.outcome is None
 
-    async def take(self, run: Run) -> None:
-        """Wait until the runs that began before have ended; `run` is next.
+    async def queue(self) -> None:
+        """Wait until the runs before have ended; the caller sets `run` at once then.
 
         Raises:
             OutcomeUnknown: the end of the run before is late, and stayed so.
             ClosedError: the producer is closed.
         """
-        if self.run is not None:
-            await self._wait()
-        self.run = run
-
-    async def _wait(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         if self.run is not None and self.run.is_late:

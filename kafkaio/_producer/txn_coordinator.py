@@ -87,16 +87,16 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 _TV2_LEVEL: Final = 2
 #: From this version on, InitProducerId can ask for the next epoch (KIP-360).
 _INIT_BUMP: Final = 3
-#: The first requests that follow one another without a pause while the markers of the
-#: transaction before are written. On a broker that has little to do, these take less
-#: than the shortest sleep of an event loop. A process that does not sleep also spends
-#: less CPU, because its caches stay warm.
+#: Number of requests without a pause in between while the markers of the transaction
+#: before are written. On an idle broker that takes less than the shortest sleep of an
+#: event loop. A process that does not sleep also spends less CPU, because its caches
+#: stay warm.
 ASKED_AT_ONCE: Final = 8
 #: Seconds after which a probe is given up: the leader of a partition waits as long.
 _PROBE_LIMIT: Final = 0.1
 #: The coordinator has forgotten the producer.
 _FORGOTTEN: Final = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, FORGOTTEN})
-#: What to do about a producer that is over, though no other has its id.
+#: The advice for a producer that is over though no other producer has its id.
 REPLACE: Final = "this producer is over: close it, and make another one in its place"
 
 
@@ -118,7 +118,7 @@ class TxnOwnerPort(Protocol):
         """Perform effects of the machine."""
 
     def added(self, effects: Effects) -> None:
-        """Perform the effects of an addition, and send what waited for it."""
+        """Perform the effects of an addition, and send the records that waited."""
 
     def not_added(self, error: KafkaError, *, is_lost: bool) -> None:
         """Note a failed addition; `is_lost` if it may take effect all the same."""
@@ -282,7 +282,7 @@ class TxnCoordinator:
     def replied(
         self, exchange: Exchange[ResponseT], answer: ResponseT | Exception
     ) -> None:
-        """Take what became of an attempt on the open connection."""
+        """Take the answer to an attempt on the open connection, or its failure."""
         if self._machine.request is not exchange.request:
             return  # the producer is over, or the request was given up
         # The connection calls this: an exception would end there, and the transaction
@@ -363,7 +363,7 @@ class TxnCoordinator:
     def error(
         self, code: int, what: str, *, api: int = -1, group: str = ""
     ) -> KafkaError:
-        """Make the error of a refusal: of its code, what was refused, and by whom."""
+        """Make the error of a refused request."""
         why = ""
         if code == FORGOTTEN:
             why = (
@@ -468,7 +468,7 @@ class TxnCoordinator:
 
     def protocol(self) -> TxnProtocol:
         """Return the protocol of transactions that begin now (KIP-890)."""
-        level = self._cluster.feature_level("transaction.version")
+        level = self._cluster.features.level("transaction.version")
         return TxnProtocol.TV2 if level >= _TV2_LEVEL else TxnProtocol.TV1
 
     # ---- AddPartitionsToTxn, AddOffsetsToTxn -----------------------------------------
@@ -510,7 +510,7 @@ class TxnCoordinator:
             if is_seal:
                 is_final = found == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # deleted
             else:
-                # If nothing is to be added any more: this attempt has added nothing.
+                # If nothing is to be added any more, a refusal is final.
                 is_final = machine.state not in ADDING
             return ErrorCode.OPERATION_NOT_ATTEMPTED if found and is_final else found
 
@@ -565,8 +565,8 @@ class TxnCoordinator:
         elif is_seal:
             self._owner.perform(machine.not_sealed(_refused_partitions(answer)))
         else:
-            # A forgotten producer needs another epoch, as after a lost request. An
-            # error that this API does not have says nothing of what was done.
+            # A forgotten producer needs another epoch, as after a lost request. After
+            # an error that this API does not have, the addition may have been made.
             is_unclear = found in _FORGOTTEN or is_foreign(api, found)
             self._owner.not_added(error, is_lost=is_unclear or was_lost)
 
@@ -657,18 +657,18 @@ class TxnCoordinator:
     # ---- EndTxn again: probes, and whether the identity is current -------------------
 
     def _probe(self, request: Probe) -> None:
-        # Whatever it leads to, the transaction goes on: a probe can only save time. So
-        # a coordinator that is silent, or not connected, holds nothing up for longer.
+        # The transaction goes on after any answer: a probe can only save time. So a
+        # coordinator that is silent, or not connected, must not delay it for longer.
         self._probe_timer.set(self._now() + _PROBE_LIMIT)
-        looks = 1
+        asked = 1
 
         def answered(answer: EndTxnResponse) -> None:
-            nonlocal looks
+            nonlocal asked
             if answer.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
-                self._probed(request, is_at_once=looks == 1)
+                self._probed(request, is_at_once=asked == 1)
                 return
-            looks += 1
-            if looks <= ASKED_AT_ONCE:
+            asked += 1
+            if asked <= ASKED_AT_ONCE:
                 self._submit(exchange)
             else:
                 loop = asyncio.get_running_loop()

@@ -1,10 +1,10 @@
 """Commits of a group's offsets in a transaction: TxnOffsetCommit.
 
-The group's coordinator takes the offsets and keeps them back until the transaction has
-ended. Before that, the group must be in the transaction: in TV1 the producer adds it by
-AddOffsetsToTxn, in TV2 the group's coordinator does. `GroupOffsetsPort` is the consumer
-whose offsets they are: it says under which identity, and whether still, they may be
-committed.
+The group's coordinator stores the offsets, and they count once the transaction is
+committed. Before that, the group must be in the transaction: in TV1 the producer adds
+it by AddOffsetsToTxn, in TV2 the group's coordinator does. `GroupOffsetsPort` stands
+for the consumer: it knows the member's identity, and whether the partitions are still
+assigned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import anyio
 
 from kafkaio._client.cluster import Cluster
-from kafkaio._client.coordination import CoordinatorConnection, CoordinatorRpc
+from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.coordinators import CoordinatorKind
@@ -29,10 +29,11 @@ from kafkaio._machines.transaction import (
     Protocol as TxnProtocol,
     TransactionMachine,
 )
+from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.outcomes import forgotten, in_doubt
 from kafkaio._producer.repeating import Pace, Unanswered
-from kafkaio._producer.turns import Run, Turns
+from kafkaio._producer.turns import Run, RunTurns
 from kafkaio._producer.txn_coordinator import ASKED_AT_ONCE, TxnOwnerPort
 from kafkaio._runtime.clock import now
 from kafkaio._transactional import GroupOffsetsPort
@@ -97,7 +98,7 @@ class TxnOffsets:
         cluster: Cluster,
         config: ProducerConfig,
         machine: TransactionMachine,
-        turns: Turns,
+        turns: RunTurns,
         error: Callable[..., KafkaError],
         owner: TxnOwnerPort,
     ) -> None:
@@ -186,9 +187,9 @@ class TxnOffsets:
     async def _check_fencing(
         self, run: Run, rpc: CoordinatorRpc, offsets: GroupOffsetsPort
     ) -> None:
-        # Without a member there is nothing to check. But from here on the coordinator
-        # counts as knowing the transaction: a call that is cancelled while it looks for
-        # the group's coordinator must leave it empty.
+        # The connection is made before the group is added, also without a member whose
+        # place is to be checked: a call that is cancelled while it looks for the
+        # group's coordinator must leave the transaction empty.
         connection = rpc.ready(ConnectionClass.SHARED)
         if connection is None:
             connection = await self._connected(run, rpc)
@@ -202,11 +203,11 @@ class TxnOffsets:
                 f"with a subscribed consumer need version {_OFFSETS_FENCED} (Kafka 2.5)"
             )
 
-    async def _connected(self, run: Run, rpc: CoordinatorRpc) -> CoordinatorConnection:
+    async def _connected(self, run: Run, rpc: CoordinatorRpc) -> Connection:
         what = f"a connection to the coordinator of {rpc.name}"
         attempts = Attempts(what, self._cluster.retry_policy, self._max_block)
 
-        async def connect() -> CoordinatorConnection:
+        async def connect() -> Connection:
             self._check_useful(run, rpc)
             within = attempts.within(self._request_timeout)
             return await rpc.connection(ConnectionClass.SHARED, now() + within)
@@ -217,7 +218,8 @@ class TxnOffsets:
     async def _while_useful(
         self, check: Callable[[], None], work: Awaitable[T], unanswered: Unanswered
     ) -> T:
-        # The abort waits for commits of offsets: it ends one of which nothing was sent.
+        # Race: the abort waits for commits of offsets. It cancels one of which nothing
+        # was sent, and waits for the answer to any other.
         with anyio.CancelScope() as scope:
 
             def interrupt() -> None:
@@ -347,8 +349,8 @@ class TxnOffsets:
     ) -> None:
         """Raise if the group's coordinator does not know a topic, and will not soon.
 
-        No repetition brings a topic back that was deleted. The transaction is aborted,
-        and with its next one the consumer reads what is left.
+        No repetition brings a deleted topic back. The transaction is aborted, and the
+        consumer reads the other topics in the next one.
         """
         unknown = [
             TopicPartition(topic.name, result.partition_index)

@@ -27,7 +27,7 @@ EnqueueT = TypeVar("EnqueueT", bound=Callable[..., Delivery])
 
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
-# To find the running loop takes as long as to take in a record.
+# Finding the running loop takes as long as taking in a record.
 _RECORDS_PER_CHECK = 256
 
 
@@ -47,14 +47,14 @@ class _TopicBatches:
 
 @public("kafkaio")
 class RowReceipts:
-    """Where rows of a table went: the receipt of each, and its index there.
+    """The receipt of each row of a table, and its index there.
 
     Args:
         length: the most rows that it can hold.
 
     Attributes:
         receipts: the receipts, each once.
-        slots: 32-bit integers: for each row, the place of its receipt among these.
+        slots: 32-bit integers: for each row, the index of its receipt among these.
         indices: 32-bit integers: for each row, its index in the receipt.
         count: rows so far.
     """
@@ -128,7 +128,7 @@ class OpenBatches:
         self._ignore_keys = ignore_keys
         self._topics: dict[str, _TopicBatches] = {}
         self.taken: int = 0
-        # Records come from this thread alone; None for any.
+        # Records come from this thread only; None for any thread.
         self._ident: Callable[[], int] | None = None
         self._thread = 0
         self._check: Callable[[], object] | None = None
@@ -162,7 +162,7 @@ class OpenBatches:
     def stick(self, topic: str, partition: int, size: int) -> None:
         """Let records without a key go to this partition, until it had ``size`` bytes.
 
-        Without effect for a topic without topic_batches.
+        Without effect for a topic without open batches.
         """
         topic_batches = self._topics.get(topic)
         if topic_batches is not None:
@@ -189,13 +189,13 @@ class OpenBatches:
         return taken
 
     def clear(self) -> None:
-        """Close all topic_batches, and forget the topics."""
+        """Close all open batches, and forget the topics."""
         self._topics.clear()
 
     # For the producer.
 
     def bind(self, thread: Callable[[], int], check: Callable[[], object]) -> None:
-        """Take single records from the current thread alone from now on.
+        """Take single records from the current thread only, from now on.
 
         Args:
             thread: returns the identifier of the current thread:
@@ -244,6 +244,8 @@ class OpenBatches:
             return None
         writer, receipt, limit = batch
         before = writer.size_bytes
+        # `size` is an upper limit, so a record that could exceed the batch goes to the
+        # accumulator, which computes exactly.
         if before + size > limit:
             return None
         if writer.count % _RECORDS_PER_CHECK == 0 and self._check is not None:
@@ -259,11 +261,13 @@ class OpenBatches:
     def _partition(
         self, topic_batches: _TopicBatches, key: object, partition: object
     ) -> int:
-        """The partition of a record; -1 if the accumulator has to choose it."""
+        """Return the partition of a record; -1 if the accumulator has to choose it."""
         count = len(topic_batches.batches)
         if partition is not None:
             is_fine = type(partition) is int and 0 <= partition < count
             return partition if is_fine else -1  # type: ignore[return-value]  # checked
+        # The accumulator calls `clear` when the number of partitions changes, so the
+        # hash is taken modulo the current number.
         if isinstance(key, bytes) and not self._ignore_keys:
             return key_partition(key, count)
         return topic_batches.sticky if topic_batches.sticky_left > 0 else -1
@@ -326,7 +330,7 @@ class OpenBatches:
             rows: the rows; ``Rows.check`` accepted them, and none of them exceeds the
                 largest record.
             start: the first row to take.
-            places: where each row went is added here.
+            places: gets the receipt of each row.
             most: no row is taken while ``taken`` is at least this.
             end: the first row that is not to be taken; -1 for none.
 
@@ -334,10 +338,12 @@ class OpenBatches:
             How many were taken.
 
         Raises:
-            UsageError: there are no such rows.
+            UsageError: the rows do not exist.
         """
         if end < 0:
             end = rows.length
+        # Checked before the first row, so that a row is never in a batch without its
+        # receipt in `places`.
         if (
             not 0 <= start <= end <= rows.length
             or places.count + end - start > len(places.slots) // 4
@@ -363,7 +369,7 @@ class OpenBatches:
         return end - start
 
     def are_plain(self, values: list[object]) -> bool:
-        """Whether an open batch could take each of these values."""
+        """Return whether an open batch could take each of these values."""
         return all(self._size_of(value, None, ()) >= 0 for value in values)
 
     def _took(
@@ -375,7 +381,8 @@ class OpenBatches:
             topic_batches.sticky_taken += size
 
     def _size_of(self, value: object, key: object, headers: tuple[Header, ...]) -> int:
-        """`BatchBuilder.size_of`; -1 if that is too large, or an argument not plain."""
+        """Return `BatchBuilder.size_of`; -1 if too large, or for types not plain."""
+        # Subclasses of bytes are left to the accumulator.
         size = ONE_RECORD
         if type(value) is bytes:
             size += len(value)
@@ -436,7 +443,7 @@ def open_batch_first(method: EnqueueT) -> EnqueueT:
 
 
 def _plain_headers(headers: object) -> tuple[Header, ...] | None:
-    """The headers as the writer takes them; None if they are not plain.
+    """Return the headers as the writer takes them; None if they are not plain.
 
     Plain are a list, a tuple or a dict, nothing derived from these, of names that
     UTF-8 can express and values that are bytes, bytearray or None.
@@ -454,6 +461,7 @@ def _plain_headers(headers: object) -> tuple[Header, ...] | None:
         name, value = pair
         if type(name) is not str or not _is_unicode(name):
             return None
+        # A copy: the user may change a bytearray after the call.
         if type(value) is bytearray:
             value = bytes(value)
         if value is not None and type(value) is not bytes:

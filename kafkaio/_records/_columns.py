@@ -46,7 +46,8 @@ _MAX_INT64 = 2**63 - 1
 _USUAL = DecodedColumns()
 # A base timestamp within +-2**62 plus a delta within +-2**61 fits in 64 bits.
 _SAFE_BASE = 2**62
-# The greatest raw value of a varint of two bytes.
+# The greatest raw value of a varint of two bytes. Offset and timestamp deltas of usual
+# batches have one or two.
 _TWO_BYTES = 2**14 - 1
 
 
@@ -73,7 +74,8 @@ class ColumnsBuilder:
         if limit > MOST_BYTES:
             raise UsageError(f"columns hold at most {MOST_BYTES} bytes, not {limit}")
         self._wanted = wanted
-        # A name that is not UTF-8 can take three times its bytes with U+FFFD.
+        # A name that is not UTF-8 is decoded with U+FFFD, which takes three bytes for
+        # each wrong one, and the offsets of the names have 32 bits.
         self._limit = min(limit, MOST_BYTES // 3) if wanted.headers else limit
         self._clear()
 
@@ -107,11 +109,14 @@ class ColumnsBuilder:
             CorruptRecord: as `decode_records`. Nothing was added.
             UsageError: these records alone exceed the limit.
         """
+        # By encoded bytes, of which no column of keys or values can have more.
         size = len(data) - position
         if self.size + size > self._limit:
             if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
+        # All records are decoded before the first one is added, so that a corrupt one
+        # leaves the columns as they were.
         rows = _rows_of(bytes(data), position, count, origin)
         if end <= origin.base_offset + origin.last_offset_delta:
             rows.leave_out(end)
@@ -157,6 +162,7 @@ class ColumnsBuilder:
             _binary_column(rows.keys) if wanted.keys else None,
             _binary_column(rows.values) if wanted.values else None,
             _header_columns(rows.headers) if wanted.headers else None,
+            # -1 is Kafka's timestamp of a record without one.
             0 if timestamps is None else timestamps.count(-1),
         )
         self._clear()
@@ -209,6 +215,8 @@ def _rows_of(data: bytes, position: int, count: int, origin: Origin) -> _Rows:
     Raises:
         CorruptRecord: as `decode_records`.
     """
+    # The quick loop makes no errors of its own: if it meets anything odd, the slow one
+    # reads the records again, and raises the exact error.
     is_sane = 0 <= count <= (len(data) - position) // MIN_RECORD_SIZE
     if is_sane and -_SAFE_BASE < origin.base_timestamp < _SAFE_BASE:
         rows = _Rows()
@@ -260,6 +268,7 @@ def _read(  # noqa: C901, PLR0912 - a loop with few calls is fastest
         if base_offset + (raw >> 1) < start_offset:
             if position > end:
                 return False
+            # Only the lengths of records that are left out are checked.
             position = end
             continue
         key, value, headers, position = read_fields(data, position)
@@ -278,6 +287,7 @@ def _binary_column(values: list[bytes | None]) -> BinaryColumn:
     validity = None
     if null_count:
         validity = bytearray((len(values) + 7) // 8)
+        # Arrow's order: the lowest bit of a byte is the first value.
         for index, value in enumerate(values):
             if value is not None:
                 validity[index >> 3] |= 1 << (index & 7)
@@ -307,6 +317,8 @@ class _Values:
         index = self._first + row
         if self._bits is not None and not self._bits[index >> 3] >> (index & 7) & 1:
             return None
+        # Checked value by value: the offsets come from another library's memory, and an
+        # offset outside of the data must not read anything else.
         at, end = self._offsets[index], self._offsets[index + 1]
         if not 0 <= at <= end <= len(self._data):
             raise UsageError(f"value {row} of a column lies outside its data")
@@ -326,6 +338,7 @@ def _checked(
         bits is not None and len(bits) < (end + 7) // 8
     ):
         raise UsageError(f"a column has fewer than {stop} values")
+    # The buffer may end with padding that is not a whole number.
     numbers = numbers[: len(numbers) // width * width]
     places = numbers.cast("i" if width == 4 else "q")
     return bits, places, memoryview(data).cast("B"), first
@@ -352,6 +365,7 @@ class _Headers:
         self._values = view.values and _Values(view.values, self._count)
 
     def __getitem__(self, row: int) -> tuple[Header, ...]:
+        # The ends are running sums, without a leading 0.
         first = self._ends[row - 1] if row else 0
         end = self._ends[row]
         if not 0 <= first <= end <= self._count:
@@ -372,6 +386,7 @@ class _Destinations:
 
     def __init__(self, given: Destinations, length: int) -> None:
         topics, numbers, partitions = given
+        # Exact types, which the compiled twin relies on.
         if type(topics) is not tuple or {type(name) for name in topics} - {str}:
             raise UsageError("the names of topics must be a tuple of str")
         self._topics = topics
@@ -393,7 +408,7 @@ class _Destinations:
 
 @public("kafkaio.arrow")
 class Rows:
-    """Rows of columns that are to become records.
+    """Rows of columns, to be sent as records.
 
     Args:
         length: number of rows.
@@ -457,7 +472,7 @@ class Rows:
 
         Raises:
             UsageError: a column is inconsistent, a timestamp is negative or impossible,
-                a header has no name, or there is no such topic.
+                a header has no name, or a topic does not exist.
         """
         largest = 0
         for row in range(self.length):
@@ -475,7 +490,7 @@ class Rows:
         """Return the timestamp, key, value and headers of one row.
 
         Raises:
-            UsageError: there is no such row, or it is invalid.
+            UsageError: the row does not exist, or is invalid.
         """
         if not 0 <= row < self.length:
             raise UsageError(f"there is no row {row}")
@@ -488,7 +503,7 @@ class Rows:
         """Return the topic and the partition of one row, None where it has none.
 
         Raises:
-            UsageError: there is no such row, or its topic has no name.
+            UsageError: the row does not exist, or its topic has no name.
         """
         if not 0 <= row < self.length:
             raise UsageError(f"there is no row {row}")
@@ -517,7 +532,7 @@ class Rows:
             The number of rows appended.
 
         Raises:
-            UsageError: there are no such rows, a column is inconsistent, or a timestamp
+            UsageError: the rows do not exist, a column is inconsistent, or a timestamp
                 is impossible. Rows before it were appended.
         """
         if not 0 <= start <= self.length:

@@ -27,7 +27,8 @@ def _load() -> Checksum:
             if hasattr(module, "crc32c"):
                 found: Checksum = module.crc32c
                 return found
-    from crc32c import crc32c as packaged  # the package has another layout
+    # The package has another layout, perhaps in a later version.
+    from crc32c import crc32c as packaged
 
     return packaged
 

@@ -39,6 +39,7 @@ class RecordCursor:
     def __init__(
         self, data: bytes, position: int, count: int, origin: Origin, batch_end: int
     ) -> None:
+        # Reversed, since `pop` takes from the end of a list at once.
         self._records = decode_records(data, position, count, origin)
         self._records.reverse()
         self._batch_end = batch_end
@@ -54,6 +55,8 @@ class RecordCursor:
             raise StopIteration
         self.remaining -= 1
         record = self._records.pop()
+        # After the last record the batch is over: compaction may have removed records
+        # at its end, and the next fetch must not ask for their offsets again.
         self.next_offset = record.offset + 1 if self.remaining else self._batch_end
         return record
 
@@ -89,6 +92,7 @@ class RecordCursor:
 
     def cut(self, limit: int) -> RecordCursor:
         """Take the next records, at most ``limit``, and return a cursor over them."""
+        # The records are reversed: those of the piece are the last ones of the list.
         piece = self.copy()
         piece.remaining = max(0, min(limit, self.remaining))
         piece._records = self._records[self.remaining - piece.remaining :]

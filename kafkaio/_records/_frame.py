@@ -37,6 +37,8 @@ def frame_batch(
     producer_id, producer_epoch, base_sequence = producer
     if body is None:
         body = writer.section()
+    # The base offset and the checksum are 0 for now. The broker sets the offset; the
+    # checksum does not cover it, nor the leader epoch.
     header = bytearray(
         _HEADER.pack(
             0,
@@ -54,6 +56,7 @@ def frame_batch(
             writer.count,
         )
     )
+    # In two steps: joining header and body first would copy the body once more.
     checksum = crc32c(header[ATTRIBUTES_OFFSET:])
     _CRC.pack_into(header, CRC_OFFSET, crc32c(body, checksum))
     return b"".join((header, body))

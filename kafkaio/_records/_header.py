@@ -108,6 +108,7 @@ class BatchHeader:
             self.base_sequence,
             self.count,
         ) = _HEADER.unpack_from(data)
+        # Not a copy: the batches of a response share its buffer.
         self._data: BytesLike = data
         self.size_bytes: int = len(data)
         self.compression: Compression = _codec_of(attributes)
@@ -124,6 +125,7 @@ class BatchHeader:
             )
         self.last_offset: int = self.base_offset + last_offset_delta
         self.next_offset: int = self.last_offset + 1
+        # The offset after the batch must fit in 64 bits, too.
         if self.base_offset < 0 or self.last_offset >= _MAX_OFFSET:
             raise CorruptRecord(f"a batch claims the offset {self.base_offset}")
 
@@ -133,7 +135,8 @@ class BatchHeader:
             self._data = bytes(self._data)
 
     def origin(self, topic: str, partition: int, start_offset: int) -> Origin:
-        """What the batch's records have in common, for the decoder."""
+        """Return the facts that the batch's records share, for the decoder."""
+        # With log append time, the header's maximum is the time of every record.
         is_log_append = self.timestamp_type is TimestampType.LOG_APPEND
         return Origin(
             topic,
@@ -161,6 +164,7 @@ class BatchHeader:
             CorruptRecord: the records cannot be decoded.
         """
         origin = self.origin(topic, partition, start_offset)
+        # A copy, unless it is bytes: a cursor outlives the buffer of the response.
         owned = bytes(data)
         return RecordCursor(owned, position, self.count, origin, self.next_offset)
 

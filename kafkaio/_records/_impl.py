@@ -1,8 +1,8 @@
 """Chooses the implementation of the loops over records: compiled, or pure Python.
 
 The environment variable ``KAFKAIO_CODEC`` decides: ``auto`` (the default) uses the
-compiled codec if it was built, ``compiled`` demands it, ``python`` ignores it. Both
-behave exactly alike. Only the chosen one is imported.
+compiled codec if it was built, ``compiled`` requires it, ``python`` ignores it. Both
+behave in the same way. Only the chosen one is imported.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ def _restore_record(*fields: Any) -> Record:
     topic, partition, offset, timestamp, key, value, *rest = fields
     if isinstance(key, bytes | None) and isinstance(value, bytes | None):
         return Record(*fields)
+    # The compiled class takes only bytes; `converted` sets deserialized objects.
     record = Record(topic, partition, offset, timestamp, None, None, *rest)
     return converted(record, key, value)
 
@@ -121,8 +122,8 @@ def _reduced(
     return _restore_record, fields
 
 
-# Registered from here, because neither class may import what chooses between them. The
-# compiled class takes the function of its pure twin.
+# Registered here, because neither class may import the module that chooses between
+# them. The compiled class uses the function of its pure twin.
 copyreg.pickle(TypedRecord, _reduced)
 if not accelerated:
     # Here the two are one class. The compiled one is given this path where it is made.

@@ -1,7 +1,6 @@
 """Sizes, types and small functions that both codecs and the batch readers share.
 
-The compiled codec is loaded without its pure twin, so everything that it needs from
-Python is here.
+The compiled codec is loaded without its pure twin, so its Python parts are here.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ PlainRecord: TypeAlias = tuple[int, bytes | None, bytes | None, tuple[Header, ..
 
 
 class Origin(NamedTuple):
-    """What the records of one batch have in common, for the decoder.
+    """The facts that the records of one batch share, for the decoder.
 
     Attributes:
         topic: name of the topic.
@@ -113,7 +112,7 @@ class HeaderColumns(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Records as columns; a column that was not asked for is None.
+    """Records as columns; a column that was not chosen is None.
 
     Attributes:
         length: number of records.
@@ -136,14 +135,14 @@ class Columns(NamedTuple):
 
 
 class DecodedColumns(NamedTuple):
-    """Which columns are made of records; what is not wanted is not copied.
+    """The columns to make of records; others are not copied.
 
     Attributes:
-        offsets: whether the offsets are.
-        timestamps: whether the timestamps are.
-        keys: whether the keys are.
-        values: whether the values are.
-        headers: whether the headers are.
+        offsets: whether to make the column of offsets.
+        timestamps: likewise.
+        keys: likewise.
+        values: likewise.
+        headers: likewise.
     """
 
     offsets: bool = True
@@ -190,7 +189,7 @@ class HeaderView(NamedTuple):
 
 
 class Destinations(NamedTuple):
-    """Where rows are to go, row by row, in buffers of another owner.
+    """The destination of each row, in buffers of another owner.
 
     Attributes:
         topics: names of topics.
@@ -207,6 +206,7 @@ class Destinations(NamedTuple):
 
 def encode_varint(number: int) -> bytes:
     """Encode a number as a zigzag varint."""
+    # Zigzag: 0, -1, 1, -2 become 0, 1, 2, 3, so that small negative numbers are short.
     raw = number << 1 if number >= 0 else (-number << 1) - 1
     encoded = bytearray()
     while raw > 127:
@@ -223,7 +223,7 @@ class _OutcomePort(Protocol):
 
 def at_once(delivery: _OutcomePort) -> Generator[object, None, RecordMetadata]:
     """The iterator that ``await`` runs for a delivery whose outcome is known."""
-    yield from ()  # there is nothing to wait for, but ``await`` needs a generator
+    yield from ()  # nothing to wait for, but ``await`` needs a generator
     return delivery.result()
 
 
@@ -234,6 +234,7 @@ def twin_of(error: Exception) -> Exception:
     keep alive what these refer to, such as deliveries, which the garbage collector
     does not track.
     """
+    # Without `__init__`, whose parameters may differ from `args`.
     try:
         twin = type(error).__new__(type(error), *error.args)
     except Exception:  # noqa: BLE001 - any exception class of the user can come here

@@ -30,7 +30,8 @@ def murmur2(data: bytes) -> int:
     return h - 0x100000000 if h & 0x80000000 else h
 
 
-# Keys repeat, and a hit in the cache takes a tenth of the time of a hash.
+# Keys repeat, and a hit takes a tenth of the time of a hash. The cache has an entry for
+# each key, so long keys are left out.
 _cached_murmur2 = lru_cache(maxsize=4096)(murmur2)
 
 

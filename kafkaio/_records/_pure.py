@@ -1,8 +1,8 @@
-"""The loops over records in pure Python, which define what is right.
+"""The loops over records in pure Python: the reference.
 
 The compiled twin must agree with this module on every input, errors included.
 
-Where it saves time per record, the code is less readable than it could be. The
+Some code is less readable than it could be, to save time for each record. The
 optimisations, each of them measured:
 
 - varints of one and two bytes are read in place; `long_varint` reads longer ones;
@@ -97,6 +97,7 @@ def decode_records(
     if origin.log_append_time is not None:
         for draft in drafts:
             draft.timestamp = origin.log_append_time
+    # Sums of usual numbers fit in 64 bits, so most batches need no second loop.
     elif is_wide or not -_SAFE_BASE < origin.base_timestamp < _SAFE_BASE:
         _check_timestamps(drafts)
     for draft in drafts:
@@ -155,7 +156,7 @@ def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few c
     last_raw = last_delta << 1
     is_wide = False
     for _ in range(count):
-        # 1. The length of what follows; an odd zigzag number is negative.
+        # 1. The length of the rest; an odd zigzag number is negative.
         raw = data[position]
         position += 1
         if raw > 127:
@@ -253,6 +254,7 @@ def read_fields(  # noqa: C901 - a call for each field would cost as much as rea
 def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
     raw, position = long_varint(data, position)
     count = raw >> 1
+    # A header has two bytes at least: a count cannot make us allocate more than that.
     if raw & 1 or count > min(MAX_HEADERS, (len(data) - position) // 2):
         raise CorruptRecord(f"a record claims {_unzigzag(raw)} headers")
     headers: list[Header] = []
@@ -298,6 +300,7 @@ def long_varint(data: bytes, position: int) -> tuple[int, int]:
     if result < 128:
         return result, position
     result &= 127
+    # Ten bytes at most: the last one may have only the 64th bit.
     for shift in range(7, 70, 7):
         byte = data[position]
         position += 1
@@ -393,14 +396,18 @@ class RecordWriter:
                 _encode_headers(headers) if headers else b"\0",
             )
         )
+        # The body first: its length stands before it.
         size = len(body)
         prefix = _VARINTS[size] if size < _COUNT else encode_varint(size)
         new_size = self.size_bytes + size + len(prefix)
+        # The first record always fits: a record larger than the target size has a batch
+        # of its own. `close` sets the target to 0, and then there is a first record.
         if index:
             if new_size > self._target_size:
                 return -1
         else:
             self.first_timestamp = timestamp
+        # All checks are over: a record that raises has changed nothing.
         section = self._section
         section += prefix
         section += body

@@ -5,7 +5,7 @@ gets for one record: a receipt and the record's index in it. So an acknowledgeme
 the same for a batch of one record and one of thousands. If a batch is divided, its
 receipt refers each record to a new receipt, and deliveries follow.
 
-`_receipts.pxi` has the compiled twins; this module defines what is right.
+`_receipts.pxi` has the compiled twins; this module is the reference.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WaiterPort(Protocol):
     """Waits for a receipt to be settled; a future is one."""
 
     def done(self) -> bool:
-        """Whether it has stopped to wait."""
+        """Return whether it has stopped waiting."""
 
     def set_result(self, result: None, /) -> None:
         """Notify it that the receipt is settled; must not raise."""
@@ -94,8 +94,8 @@ class Receipt:
         self._seen: set[int] | None = None
 
     def __del__(self) -> None:
-        # No delivery refers to the receipt any more, so nobody can read the errors that
-        # were not read so far. They are reported, once per receipt.
+        # No delivery refers to the receipt any more, so nobody can read the remaining
+        # errors. They are reported, once per receipt.
         if self.error is not None and self.on_lost is not None:
             unseen = self.count - (len(self._seen) if self._seen else 0)
             if unseen > 0:
@@ -148,9 +148,11 @@ class Receipt:
 
     def _settle(self) -> None:
         assert not self.is_settled
+        # First the state, then the waiters: a waiter may read the outcome at once.
         self.is_settled = True
         waiters, self._waiters = self._waiters, None
         for waiter in waiters or ():
+            # A future that was cancelled is done, and would raise.
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -166,7 +168,7 @@ class Delivery:
 
     __slots__ = ("_index", "_receipt", "_timestamp")
 
-    # Only a reference and two numbers, because there is one per record.
+    # A reference and two numbers only, because each record has one.
     def __init__(self, receipt: Receipt, index: int, timestamp: int) -> None:
         self._receipt = receipt
         self._index = index
@@ -185,6 +187,7 @@ class Delivery:
             BrokerError: the broker refused it for another reason.
             ClosedError: the producer was closed first.
         """
+        # `receipt` follows the record to its present batch before the check.
         wait = self.receipt().wait
         if wait is not None and not self._receipt.is_settled:
             return wait(self)
@@ -204,6 +207,7 @@ class Delivery:
         """
         receipt = self._settled()
         if receipt.error is not None:
+            # Seen, so that it is not reported as unread.
             receipt.see(self._index)
             raise twin_of(receipt.error)
         offset, timestamp = receipt.written(self._index, self._timestamp)

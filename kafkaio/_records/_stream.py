@@ -1,4 +1,4 @@
-"""Hands records out one at a time: the pure twin, which defines what is right."""
+"""Hands records out one at a time: the pure twin, which is the reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkaio.types import Record
 
 
 class Handout:
-    """The records that a reader hands out next, and how far it is.
+    """The next records of a reader, and its progress.
 
     The reader sets the attributes; `take` and `take_run` move the cursor.
 
@@ -59,6 +59,8 @@ class Handout:
             None if there is none that can be taken without waiting.
         """
         cursor = self.cursor
+        # Without credit, `refill` runs before the next record, and the reader does what
+        # is due.
         if self._clock is not None and self._clock() >= self._until:
             self.credit = 0
         if self.credit <= 0 or cursor is None or not cursor.remaining:
@@ -67,6 +69,8 @@ class Handout:
             cursor = self.cursor
             if cursor is None or not cursor.remaining:
                 return None
+        # Before the record is taken: it is in the user's hands, and not finished, until
+        # the next one is taken.
         self.mark = cursor.next_offset
         self.credit -= 1
         if self._convert is None:
@@ -97,6 +101,7 @@ class Handout:
     def _converted(
         self, cursor: RecordCursor, convert: Callable[[Record], Record]
     ) -> Record:
+        # On a copy: if `convert` raises, the same record comes next again.
         record = convert(next(cursor.copy()))
         cursor.skip(1)
         return record

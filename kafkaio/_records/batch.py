@@ -94,9 +94,11 @@ def read_batches(
     position = 0
     while True:
         size = _size_at(view, position)
+        # A broker cuts the last batch at the limit of bytes: that is not an error.
         if size is None or position + size > len(view):
             return
         raw = view[position : position + size]
+        # The magic byte stands at the same place in every format.
         batch: Batch
         if raw[MAGIC_OFFSET] == 2:
             batch = RecordBatch(raw, decompressor, max_decompressed)
@@ -144,6 +146,8 @@ def _size_at(data: BytesLike, position: int) -> int | None:
         raise CorruptRecord(f"the batch at offset {offset} has the length {length}")
     if rest <= MAGIC_OFFSET:
         return None
+    # Checked before the length is believed: a wrong length would skip good batches, or
+    # make a fetch ask for gigabytes.
     magic = data[position + MAGIC_OFFSET]
     if magic > 2:
         raise CorruptRecord(f"the batch at offset {offset} has the magic byte {magic}")

@@ -103,6 +103,7 @@ class BatchBuilder(RecordWriter):
         Raises:
             UsageError: the batch has no record.
         """
+        # Closed first: a record that came later would be in no batch.
         self.close()
         self._is_built = True
         # None without compression: a copy of the records would double their memory.
@@ -160,7 +161,7 @@ def encode_batch(
     """Return one batch of all ``records``, as it is in a broker's log.
 
     Raises:
-        UsageError: there are no records.
+        UsageError: ``records`` is empty.
     """
     builder = BatchBuilder(
         compression=compression, target_size=2**31 - 1, transactional=transactional

@@ -5,10 +5,10 @@ frames with linked blocks. It writes snappy in the framing of snappy-java ("xeri
 while librdkafka writes a raw block; both are read. Any batch can be a decompression
 bomb, so no codec produces more output than the limit and one chunk.
 
-What follows the end of the data is judged as Java judges it. Further gzip members,
-snappy streams and zstd frames are read. Ignored are bytes behind gzip data that are no
-member, at most three bytes behind snappy blocks, and whatever follows an lz4 frame.
-Other bytes behind snappy or zstd data are an error.
+Bytes behind the end of the data are handled as in Java. Further gzip members, snappy
+streams and zstd frames are read. Other bytes behind gzip data, up to three bytes behind
+snappy blocks, and all bytes behind an lz4 frame are ignored. Other bytes behind snappy
+or zstd data are an error.
 
 A batch that decompresses to many megabytes would block the event loop for long, so
 decompression can be stopped and continued (`Decompressor.begin`).
@@ -69,7 +69,7 @@ _GZIP_CHECK, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT = 2, 4, 8, 16
 _DEFAULT_LEVEL = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
 # In Java this level, the default, means the fast compressor; in the library that is 0.
 _LZ4_FAST_IN_JAVA = 9
-# Errors that need no other words.
+# Errors that are raised as they are.
 _TOLD = (ConfigurationError, CorruptRecord, RecordTooLarge)
 
 
@@ -264,7 +264,7 @@ class Decompressor:
             raise _corrupt(codec, error) from error
         if running.go_on(most):
             return running.result()
-        # It goes on with these contexts, so that the next batch needs others.
+        # The unfinished batch keeps these contexts, so the next batch needs others.
         self._zstd = self._lz4 = None
         return running
 
@@ -286,6 +286,7 @@ class Decompressor:
             try:
                 return self._zstd.decompress(data, allow_extra_data=False)
             except library.ZstdError:
+                # Perhaps another frame follows: the stream reads all of them.
                 pass
         return None
 
@@ -317,6 +318,7 @@ class Decompressor:
                 total += len(chunk)
                 _check_limit(total, limit)
                 yield chunk
+        # The stream ends without an error where the data ends, even within a frame.
         if total < claimed:
             raise CorruptRecord("the zstd data of a batch ends too early")
 
@@ -330,6 +332,7 @@ class Decompressor:
         rest: BytesLike = data
         while not stream.eof:
             chunk = stream.decompress(rest, max_length=_CHUNK)
+            # The decompressor keeps the input that it has not used.
             rest = b""
             if not chunk and not stream.eof:
                 raise CorruptRecord("the lz4 frame of a batch ends too early")
@@ -339,6 +342,7 @@ class Decompressor:
 
 
 def _snappy(data: BytesLike) -> bytes:
+    # Blocks of 32 KiB in the framing of Xerial's library, which Java's client uses.
     view = memoryview(data)
     snappy = _library(_LIBRARIES[Compression.SNAPPY]).snappy
     parts = [_XERIAL_HEADER]
@@ -379,7 +383,7 @@ def _gunzip(data: BytesLike, limit: int) -> Iterator[bytes]:
 
 
 def _begins_member(data: bytes) -> bool:
-    """Whether a whole header of a gzip member is there, and it can be valid."""
+    """Return whether a whole and valid header of a gzip member is there."""
     if len(data) <= _GZIP_LEAST or not data.startswith(_GZIP_START):
         return False
     flags, end = data[3], 10
@@ -421,6 +425,7 @@ def _unsnappy(data: BytesLike, limit: int) -> Iterator[bytes]:
 
 
 def _unsnappy_block(block: memoryview, total: int, limit: int) -> bytes:
+    # A block states its size first, so that nothing is allocated for one too large.
     snappy = _library(_LIBRARIES[Compression.SNAPPY]).snappy
     _check_limit(total + snappy.decompress_raw_len(block), limit)
     return bytes(snappy.decompress_raw(block))

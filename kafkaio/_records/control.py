@@ -1,8 +1,9 @@
 """Control batches, which end transactions.
 
 A control batch has one record. Its key is a version and a type; types other than
-`ControlType.ABORT` and `ControlType.COMMIT` belong to the Raft quorum and have no
-meaning for a client. Compaction can remove the record; the batch has no meaning then.
+`ControlType.ABORT` and `ControlType.COMMIT` belong to the Raft quorum (KIP-595) and
+mean nothing to a client. Compaction can remove the record; the batch then means nothing
+either.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def parse_control_type(key: bytes | None) -> int:
     """
     if key is None or len(key) < _KEY.size:
         raise CorruptRecord("the key of a control record names no type")
+    # The version is not checked: later ones may only add fields behind these.
     kind: int = _KEY.unpack_from(key)[1]
     return kind
 

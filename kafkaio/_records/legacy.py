@@ -53,9 +53,9 @@ class _Message(NamedTuple):
 class LegacyBatch(ReadableBatch):
     """One message of format 0 or 1, with the interface of a `RecordBatch`.
 
-    What these formats do not have is empty: there is no producer and no leader epoch,
-    and it is neither transactional nor a control batch. ``base_offset`` and ``count``
-    of a compressed message decompress it, and raise what `decode` raises.
+    Attributes that these formats lack are empty: it has neither a producer nor a leader
+    epoch, and is neither transactional nor a control batch. ``base_offset`` and
+    ``count`` of a compressed message decompress it, with the errors of `decode`.
 
     Args:
         data: the whole message, offset and length included.
@@ -136,7 +136,8 @@ class LegacyBatch(ReadableBatch):
         try:
             return len(self._records())
         except (CorruptRecord, RecordTooLarge):
-            return 1  # who reads them hears why
+            # Reading the records raises the error.
+            return 1
 
     @property
     def raw(self) -> bytes:
@@ -152,6 +153,8 @@ class LegacyBatch(ReadableBatch):
             CorruptRecord: the checksum is wrong.
         """
         _check_message_crc(self._data)
+        # The messages in a wrapper have checksums of their own, for when they are
+        # decoded.
         self._check_crcs = True
 
     def section(self, topic: str, partition: int, start_offset: int = 0) -> Section:
@@ -163,6 +166,7 @@ class LegacyBatch(ReadableBatch):
         messages = self._records()
         offsets = [message.offset for message in messages]
         base = min(offsets)
+        # In format 2, which the compiled decoder reads: these formats are rare.
         data = b"".join(_as_format_2(message, base) for message in messages)
         origin = Origin(
             topic,
@@ -208,6 +212,7 @@ class LegacyBatch(ReadableBatch):
             raise CorruptRecord(
                 f"the compressed message at offset {wrapper.offset} holds no record"
             )
+        # Nothing writes such wrappers, and nested ones could decompress without end.
         if any(
             message.magic != wrapper.magic
             or message.compression is not Compression.NONE

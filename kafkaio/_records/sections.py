@@ -33,7 +33,7 @@ class Section(NamedTuple):
 
 
 class ReadableBatch(ABC):
-    """The ways to read the records of a batch, all of them from `section`.
+    """The ways to read the records of a batch; all of them use `section`.
 
     Every method returns the records from ``start_offset`` on, in order, and raises
     `CorruptRecord` if they cannot be decompressed or decoded.
@@ -50,7 +50,7 @@ class ReadableBatch(ABC):
         """Return the records as bytes; every call decompresses them again."""
 
     def prepare(self, most: int) -> bool:
-        """Decompress about ``most`` bytes of the records; whether they can be read.
+        """Decompress about ``most`` bytes; return whether the records can be read.
 
         The older formats cannot stop within a batch.
         """

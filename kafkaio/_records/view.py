@@ -53,7 +53,7 @@ class RecordBatch(BatchHeader, ReadableBatch):
         BatchHeader.__init__(self, data)  # super() takes longer than the rest
         self._decompressor = decompressor
         self._max_decompressed = max_decompressed
-        # What `prepare` has made, for the next reading.
+        # The result of `prepare`, for the next call that reads the records.
         self._decompressed: bytes | Decompression | None = None
 
     @property
@@ -88,6 +88,8 @@ class RecordBatch(BatchHeader, ReadableBatch):
                 if made.go_on(most):
                     made = made.result()
             except BaseException:
+                # A generator that has raised is over: the next call begins anew, and
+                # raises the same.
                 self._decompressed = None
                 raise
         self._decompressed = made
@@ -141,9 +143,11 @@ class RecordBatch(BatchHeader, ReadableBatch):
         return columns.add(data, position, self.count, origin, end_offset)
 
     def _place(self) -> tuple[BytesLike, int]:
-        # The bytes that hold the records, and the position where they begin.
+        # Returns the bytes that hold the records, and where they begin.
         if self.compression is _NONE:
             return self._data, BATCH_HEADER_SIZE
+        # Given away, and not kept: records are read once as a rule, and decompressed
+        # they may take many times the memory of the batch.
         made, self._decompressed = self._decompressed, None
         if isinstance(made, bytes):
             return made, 0

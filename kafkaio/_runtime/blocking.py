@@ -7,7 +7,7 @@ the threads of a library that pulls.
 Invariants:
 
 - Nothing is read ahead here: the thread makes a step when a caller asks for one.
-- A caller that waits is answered, also if the thread ends first.
+- A caller that waits gets an answer, also if the thread ends first.
 - The thread ends with the iterator: after the last item, after an exception, also
   KeyboardInterrupt, with `BlockingIterator.close`, when the iterator is collected, and
   when the interpreter exits. So the thread must not refer to the iterator.
@@ -35,14 +35,14 @@ from kafkaio.errors import ClosedError, InternalError
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Seconds that a caller waits for the thread to close what it has opened.
+#: Seconds that a caller waits for the source to close.
 _CLOSING = 5.0
 #: Seconds after which a caller that waits can be interrupted.
 _INTERRUPTIBLE = 0.5
 
 
 class BlockingSourcePort(Protocol[T_co]):
-    """What runs in the thread."""
+    """The source of items, which runs in the thread."""
 
     async def start(self) -> None:
         """Open what is needed; called once, before the first step."""
@@ -63,12 +63,12 @@ class BlockingIterator(Iterator[T]):
     The constructor returns when the source has started.
 
     Args:
-        source: what is iterated over; from now on it belongs to the thread.
+        source: the items; from now on it belongs to the thread.
         name: of the thread, and for messages.
 
     Raises:
         ClosedError: no thread can be started.
-        Exception: what the source raised when it started; the thread has ended.
+        Exception: the source raised it when it started; the thread has ended.
     """
 
     def __init__(self, source: BlockingSourcePort[T], name: str) -> None:
@@ -78,7 +78,7 @@ class BlockingIterator(Iterator[T]):
         self._reason: str | None = None
         self._is_over = False
         self._thread = _Thread(source, name)
-        # Collected in any thread, also in that of the source, it waits for nothing.
+        # It may run in any thread, even that of the source, so it does not wait.
         self._finalizer = weakref.finalize(self, self._thread.stop)
         self._finalizer.atexit = False  # `_end_all` does that, and waits
         try:
@@ -96,11 +96,11 @@ class BlockingIterator(Iterator[T]):
         If the caller is interrupted (Ctrl+C), the step is cancelled.
 
         Raises:
-            StopIteration: there is none, or the iterator was closed.
+            StopIteration: no item is left, or the iterator was closed.
             ClosedError: an earlier step has failed, or this is another process.
-            Exception: what the step raised.
+            Exception: the step raised it.
         """
-        if os.getpid() != self._pid:  # before the lock, which nobody here releases
+        if os.getpid() != self._pid:  # before the lock: after a fork nobody releases it
             raise ClosedError(
                 f"{self._name} was started in another process: begin anew after fork"
             )
@@ -143,7 +143,7 @@ class _Thread(Generic[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scope: anyio.CancelScope | None = None
         self._is_stopped = False
-        # What the caller waits for: None for the start. One call at a time.
+        # The result for the caller, None for the start. One call at a time.
         self._answer: Future[T | None] = Future()
         self._asked = asyncio.Event()
 
@@ -170,15 +170,15 @@ class _Thread(Generic[T]):
         except RuntimeError:  # the loop is closed
             raise self._gone() from None
         try:
-            # The thread answers before it ends, so this lasts no longer than a step.
+            # The thread answers before it ends, so this waits for one step at most.
             return _result(answer)  # type: ignore[return-value]  # None is the start's
         finally:
-            # Neither the item nor the frames of an error stay in memory.
+            # So that neither the item nor the frames of an error stay in memory.
             self._answer = Future()
             del answer
 
     def stop(self) -> None:
-        """Have the thread end soon; waits for nothing, may be called again."""
+        """Make the thread end soon; does not wait. May be called again."""
         self._is_stopped = True
         if self._loop is not None and self._pid == os.getpid():
             with suppress(RuntimeError):  # it is closed
@@ -199,18 +199,18 @@ class _Thread(Generic[T]):
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._live())
-        except BaseException as error:  # noqa: BLE001  (raised by whoever waits)
+        except BaseException as error:  # noqa: BLE001  (raised by the caller)
             failure = InternalError(f"the thread of {self._name} crashed: {error!r}")
             failure.__cause__ = error
             self._fail(failure)
         finally:
-            # The loop is closed: what is asked from now on fails where it is asked.
+            # The loop is closed: later calls find it closed and raise.
             self._fail(self._gone())
 
     async def _live(self) -> None:
         self._scope = anyio.CancelScope()
         self._loop = asyncio.get_running_loop()
-        if self._is_stopped:  # `stop` found no loop to cancel in
+        if self._is_stopped:  # `stop` came before there was a loop to cancel in
             self._scope.cancel()
         try:
             with self._scope:

@@ -47,7 +47,7 @@ class Broadcast:
         """Wait until the event happens.
 
         Raises:
-            Exception: what ``fail`` was called with, before or during this call.
+            Exception: ``fail`` was called with it, before or during this call.
         """
         if self._failure is not None:
             raise self._failure()

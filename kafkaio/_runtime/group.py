@@ -16,18 +16,18 @@ import anyio
 
 _Args = TypeVarTuple("_Args")
 
-#: Coroutines are looked at for those that have ended whenever there are so many more.
+#: Coroutines that have ended are dropped each time so many more have been added.
 _MANY = 64
 
 
 class TaskGroup:
-    """anyio's task group, as far as it is used; see there."""
+    """The part of anyio's task group that this package uses; see there."""
 
     __slots__ = ("_children", "_group", "_look_at")
 
     def __init__(self) -> None:
         self._group = anyio.create_task_group()
-        # Those that have ended are among them for a while.
+        # Some of them have ended: they are dropped from time to time.
         self._children: list[Coroutine[Any, Any, None]] = []
         self._look_at = _MANY
 

@@ -10,13 +10,13 @@ however many callers ask for it. Invariants:
   `Lifecycle.check` and `Lifecycle.begin_close` refuse calls from elsewhere.
 - The first crash of a background task is kept as the cause. It is the error of every
   call that comes later, also after the object was closed.
-- What closing has to do runs in a task of its own (`Ending`), because
+- The work of closing runs in a task of its own (`Ending`), because
   `asyncio.Task.cancel` reaches a task wherever it waits: an anyio shield holds off
   cancelled scopes, but not that. The callers of ``close()`` wait for that task, and a
-  cancelled caller stops nothing but its own waiting.
-- Nothing that the loop runs may refer to the public object, or it would never be
+  cancelled caller stops only its own waiting.
+- The loop must not hold a reference to the public object, or it would never be
   collected and could not warn that it was left open. Background tasks refer to its
-  parts, and to its methods by `weakly` alone. A `Lifecycle` refers to no object.
+  parts, and to its methods only by `weakly`. A `Lifecycle` does not refer to it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _forked() -> None:
         home.forked()
 
 
-# Asking for the process id in every call would cost a system call each.
+# The process id would cost a system call in every call.
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forked)
 
@@ -89,13 +89,13 @@ class Home:
         _homes.add(self)
 
     def forked(self) -> None:
-        """Note that this is another process now."""
+        """Note that this process was forked from that of the object."""
         self.is_elsewhere = True
         if self.on_fork is not None:
             self.on_fork()
 
     def check(self) -> None:
-        """Raise unless this is the process, and the running loop is the one.
+        """Raise unless process and running loop are those of the object.
 
         Raises:
             ClosedError: the process or the loop is another one.
@@ -112,7 +112,7 @@ class Home:
             )
 
     def check_process(self) -> None:
-        """Raise unless this is the process.
+        """Raise unless the process is that of the object.
 
         Raises:
             ClosedError: the process is another one.
@@ -219,7 +219,7 @@ class Lifecycle:
 
     @property
     def is_closed(self) -> bool:
-        """Whether somebody has closed it, or is about to, and nothing had crashed."""
+        """Whether it was closed, or is closing, without a crash before."""
         return (
             self.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}
             and self.cause is None
@@ -318,10 +318,9 @@ class Lifecycle:
         return before
 
     async def close(self, part: Child | None, end: Child) -> None:
-        """Run what closing has to do, after `begin_close`; see `Ending.begin`.
+        """Run the work of closing, after `begin_close`; see `Ending.begin`.
 
-        The state is CLOSED when ``end`` has returned, or before if it says so by
-        `ended`.
+        The state is CLOSED when ``end`` has returned, or earlier if it calls `ended`.
         """
 
         async def to_the_end() -> None:
@@ -340,7 +339,7 @@ class Lifecycle:
         """Note that the object is closed.
 
         Returns:
-            Whether that is to be reported to observers: True once, if it was started.
+            Whether to report it to observers: True once, if it was started.
         """
         self.state = LifecycleState.CLOSED
         is_news = self.home is not None and not self._is_end_reported
@@ -396,7 +395,7 @@ class Closeable(ABC):
 
     @abstractmethod
     def _abandon(self) -> None:
-        """Make the parts end soon, because the object is collected while it is open.
+        """Make the parts end soon: the object is collected while it is open.
 
         Runs in any thread: it hands functions to `Lifecycle.soon`, which must not refer
         to the object itself.
@@ -462,12 +461,13 @@ class Ending:
         If it is cancelled again, it returns at once, and ``end`` goes on.
 
         Args:
-            part: what can be left out, such as waiting for others; None for nothing.
-            end: what must be done in any case. It must take a bounded time, and may be
+            part: the work that can be left out, such as waiting for others; None for
+                none.
+            end: the work that must be done. It must take a bounded time, and may be
                 called again.
 
         Raises:
-            Exception: what ``part`` or ``end`` raised.
+            Exception: ``part`` or ``end`` raised it.
         """
         self._end = end
         grace = TaskScope()
@@ -496,7 +496,7 @@ class Ending:
         cancelled, nothing changes.
 
         Raises:
-            Exception: what it raised.
+            Exception: the work raised it.
         """
         while (task := self._task) is not None and task is not asyncio.current_task():
             await _done(task)

@@ -1,6 +1,6 @@
-"""What a client writes to the standard library's log, unless ``log=False``.
+"""Logs the events of a client by the standard library, unless ``log=False``.
 
-The log is one more observer. A warning is something that a person should act on. The
+The log is one more observer. A warning is an event that a person should act on. The
 first warning of a kind about a subject is logged at once, later ones every 30 seconds
 at most, with the number of those that were left out.
 """
@@ -27,7 +27,7 @@ CLIENT: Final = logging.getLogger("kafkaio.client")
 PRODUCER: Final = logging.getLogger("kafkaio.producer")
 CONSUMER: Final = logging.getLogger("kafkaio.consumer")
 
-#: Events so frequent that even the check of the level would cost: they are logged only
+#: Events so frequent that checking the level each time would cost. They are logged only
 #: if the level was DEBUG when the client started.
 _FREQUENT: Final[Mapping[str, logging.Logger]] = {
     "request_sent": CLIENT,
@@ -43,7 +43,8 @@ _INTERVAL: Final = 30.0
 _MANY: Final = 1000
 #: Seconds after which a step that still fails is a warning.
 _STILL_FAILING: Final = 10.0
-#: Seconds after which a failure of the same step begins anew: longer than any attempt.
+#: Seconds without a failure after which the next one counts as the first: longer than
+#: any attempt takes.
 _OVER: Final = 90.0
 #: Seconds for which a blocked loop is a warning.
 _BLOCKED: Final = 1.0
@@ -71,8 +72,8 @@ class Limiter:
         """Return how many messages were left out; None to leave this one out, too.
 
         Args:
-            kind: what happened.
-            subject: what it happened to.
+            kind: the kind of event.
+            subject: the object of the event.
             at: seconds on a monotonic clock, the same clock in every call.
             count: how many messages this one counts for, such as one for each record.
         """
@@ -89,7 +90,7 @@ class Limiter:
     def take_left_out(self, kind: str) -> list[tuple[object, int]]:
         """Return how many messages of a kind were left out, by subject, and forget it.
 
-        It is left out where it is none.
+        Subjects without any are not in it.
         """
         found = []
         for (each, subject), (at, count) in self._last.items():
@@ -104,11 +105,10 @@ class Limiter:
 
 
 class Failing:
-    """Tells for how long steps have failed, from their first failed attempt on.
+    """Measures for how long steps have failed, since their first failed attempt.
 
-    A step is known by the text that names it. What is done for many partitions is named
-    by those that are left: while some succeed it is a new step, and has not failed for
-    long.
+    The text that names a step identifies it. A step for many partitions is named by
+    those that are left: while some succeed, it is a new step that has not failed long.
     """
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Failing:
         """Note a failure; return the seconds since the first one.
 
         Args:
-            step: what has failed.
+            step: the step that has failed.
             attempt: which attempt it was, counted from 1.
             at: seconds on a monotonic clock, the same clock in every call.
         """
@@ -183,7 +183,7 @@ class LogObserver:
         _LOGGERS[kind].info("[%s] %s %r started%s", self._client_id, kind, name, more)
 
     def closed(self, kind: str, name: str, source: Observed) -> None:
-        """Log it as INFO, after what was left out about lost records."""
+        """Log it as INFO, after the messages about lost records that were left out."""
         if kind == "producer":
             for partition, count in self._limiter.take_left_out("delivery lost"):
                 PRODUCER.warning(
@@ -434,7 +434,7 @@ class LogObserver:
     def commit_failed(self, group: str, error: BaseException) -> None:
         """Log it as a warning, or as INFO if a rebalance is the only reason."""
         is_passing = isinstance(error, RebalanceInProgress)
-        # By kind: that a topic was deleted must not hide that another is refused.
+        # By kind of error: a deleted topic must not hide another one that is refused.
         self._log_limited(
             *(CONSUMER, logging.INFO if is_passing else logging.WARNING),
             ("commit", (group, type(error))),
@@ -471,7 +471,7 @@ def attach_log(observer: Observer, client_id: str, servers: str) -> bool:
     """Write the events that an observer receives to the log, too.
 
     Args:
-        observer: what ``guarded`` made.
+        observer: made by ``guarded``.
         client_id: the client's name.
         servers: its bootstrap servers, as text.
 

@@ -5,8 +5,8 @@ called synchronously on the event loop, so it must be quick. There is at most on
 for each request, answer or batch, never one for each record. The log of the standard
 library is one of the observers (`kafkaio._runtime.log`).
 
-What an observer wants to know at a time of its own choice (gauges, such as a lag) is no
-event: `Observer.started` has the object whose ``statistics()`` tell it.
+Figures that an observer reads at a time of its own choice (gauges, such as a lag) are
+not events: `Observer.started` gets the object that has them in ``statistics()``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AcknowledgedBatch:
 
 @public("kafkaio")
 class FetchedPart(NamedTuple):
-    """What the answer to a fetch has of one partition.
+    """The part of one partition in the answer to a fetch.
 
     Attributes:
         records: number of records, by the headers of the batches; those of aborted
@@ -296,8 +296,8 @@ class Observer:
     def rebalance_completed(self, group: str, seconds: float) -> None:
         """A member has taken over a new assignment, callbacks included.
 
-        ``seconds`` have passed since it asked to join, or since it was told to release
-        partitions, or of new ones.
+        ``seconds`` have passed since it asked to join, or since the coordinator asked
+        it to release partitions or gave it new ones.
         """
 
     def rebalance_failed(self, group: str, error: BaseException | None) -> None:
@@ -415,14 +415,14 @@ def add_observer(
     """Pass the events of ``guard`` on to one more observer.
 
     Args:
-        guard: what ``guarded`` made.
+        guard: made by ``guarded``.
         observer: an object with any of the methods of ``Observer``.
         leave_out: names of methods that are not to be called.
 
     Returns:
-        A function that ends it for all events; ``inject`` stays. What nobody else
-        observes is then a method that does nothing, as before. A caller that has kept a
-        method of ``guard`` keeps what that one did.
+        A function that ends it for all events; ``inject`` stays. Events without another
+        observer get a method again that does nothing. A caller that has kept a method
+        of ``guard`` keeps its old behaviour.
     """
     added: dict[str, Callable[..., None]] = {}
     for name, no_op in vars(Observer).items():

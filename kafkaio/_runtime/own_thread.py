@@ -1,8 +1,8 @@
 """Calls that block, each in a thread of its own.
 
-Not in the loop's executor and not in anyio's threads, which belong to the application:
-where all of these are at work, whatever waits for one waits as long as they do. Such a
-thread is a daemon: the process ends without waiting for it.
+They do not use the loop's executor or anyio's threads, which belong to the application:
+while all of those are busy, the next call would wait. A thread of this module is a
+daemon: the process ends without waiting for it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ T = TypeVar("T")
 
 
 def start_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
-    """Call a function in a new thread; whoever starts many bounds their number.
+    """Call a function in a new thread; the caller bounds the number of threads.
 
     Args:
         call: runs in a copy of the current context.
         name: of the thread.
 
     Returns:
-        Ends with what the call returned or raised; with an OSError if no thread can
-        be started. If it is cancelled, or the loop is closed, the thread goes on, and
-        its outcome is dropped.
+        A future with the result or the exception of the call; with an OSError if no
+        thread can be started. If it is cancelled, or the loop is closed, the thread
+        goes on, and its outcome is dropped.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()

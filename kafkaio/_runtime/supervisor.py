@@ -40,7 +40,7 @@ class TaskScope:
         self._scope: anyio.CancelScope | None = None
 
     def cancel(self) -> None:
-        """Cancel what runs in the scope, or will run in it. Can be repeated."""
+        """Cancel the code in the scope, now and once it is entered. Can be repeated."""
         self._is_cancelled = True
         if self._scope is not None:
             self._scope.cancel()
@@ -238,7 +238,7 @@ class Supervisor:
 def start_detached(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
     """Start a task that outlives its caller, to end something in bounded time.
 
-    The caller must retrieve its result, or asyncio reports what it raised.
+    The caller must retrieve its result, or asyncio reports its exception.
     """
     task = asyncio.get_running_loop().create_task(work, name=name)
     _detached.add(task)

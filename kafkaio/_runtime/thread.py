@@ -1,8 +1,8 @@
 """An event loop in a thread, and calls between it and the loop that started it.
 
 A call runs in a task of the other loop, and its caller waits in its own loop. The two
-loops share nothing but what calls pass. The loop that starts the thread is called the
-owner's loop.
+loops share nothing except the arguments and results of calls. The loop that starts the
+thread is called the owner's loop.
 
 Invariant: a call that was handed to a loop is answered, also if the loop ends first.
 `_Side` therefore holds a lock while it hands over, and while it stops taking calls.
@@ -42,7 +42,7 @@ _call_tasks: ContextVar[tuple[TaskReference, TaskReference] | None] = ContextVar
 
 
 def _no_task() -> None:
-    """Return None, as there is no task."""
+    """Return None: no task runs the call."""
 
 
 def refer(task: asyncio.Task[object] | None) -> TaskReference:
@@ -117,7 +117,7 @@ class LoopThread:
 
         Raises:
             ClosedError: the thread does not run, or ended meanwhile.
-            Exception: what the work raised.
+            Exception: the work raised it.
         """
         return await _cross(self._inside, work)
 
@@ -129,7 +129,7 @@ class LoopThread:
         return await _cross(self._owner, work)
 
     def tell_owner(self, step: Callable[[], object]) -> None:
-        """Call a function in the owner's loop soon, and wait for nothing."""
+        """Call a function in the owner's loop soon; does not wait."""
         self._owner.soon_if_running(step)
 
     def call_blocking(self, work: Callable[[], T]) -> T:
@@ -139,7 +139,7 @@ class LoopThread:
 
         Raises:
             ClosedError: the thread does not run.
-            Exception: what the function raised.
+            Exception: the function raised it.
         """
         answer: Future[T] = Future()
 
@@ -177,7 +177,7 @@ class LoopThread:
             await self._owner.aclose()
 
     def abandon(self) -> None:
-        """Make the loop end, with all that runs in it, and wait for nothing.
+        """Make the loop end, with all that runs in it; does not wait.
 
         May be called in any thread; does nothing if the loop does not run.
         """
@@ -268,7 +268,7 @@ class _Side:
             call.notify_caller()
 
     async def aclose(self) -> None:
-        """Take no more calls, and end all that run."""
+        """Refuse further calls, and end those that run."""
         with self._lock:
             self.is_open = False
         await asyncio.sleep(0)  # calls handed over before begin
@@ -278,12 +278,12 @@ class _Side:
         self._calls.clear()
 
     def abandon(self) -> None:
-        """Begin to end all calls, and wait for nothing; on the loop."""
+        """Begin to end all calls, without waiting; on the loop."""
         self.is_open = False
         self._supervisor.cancel()
 
     def _crashed(self, cause: BaseException) -> None:
-        """Other code cancelled the supervisor of the calls: take no more."""
+        """Refuse further calls: other code cancelled the supervisor of the calls."""
         del cause
         self.is_open = False
 
@@ -321,16 +321,16 @@ class _LoopCall(Generic[T]):
             self._scope.cancel()
 
     def notify_caller(self) -> None:
-        """Tell the caller that this has ended."""
+        """Wake the caller: this call has ended."""
         with suppress(RuntimeError):  # its loop is closed
             self._caller_loop.call_soon_threadsafe(self.ended.set)
 
     def outcome(self) -> T:
-        """Return what the work returned.
+        """Return the result of the work.
 
         Raises:
             ClosedError: the other loop ended first.
-            Exception: what the work raised.
+            Exception: the work raised it.
         """
         error, self._error = self._error, None
         if error is not None:

@@ -11,8 +11,8 @@ from kafkaio._runtime.clock import now
 
 #: Seconds to run before the task yields.
 SLICE: Final = 0.001
-#: Seconds behind its end after which a slice was blocked for long by code that does not
-#: wait; or else so much time has passed that a few turns of the loop cost nothing.
+#: Seconds beyond its end after which a slice counts as blocked by code that does not
+#: wait. A task that was only late loses little by a few turns of the loop.
 _BLOCKED: Final = 0.2
 #: Turns of the loop after such a slice. A heartbeat takes some: its timer, the task
 #: that decides on it, and the task that sends it.
@@ -77,7 +77,7 @@ class TimeSlice:
         return _TURNS if self.clock() >= self.end + _BLOCKED else 1
 
     async def take_turn(self) -> None:
-        """Begin another slice, after those who share this one and called before."""
+        """Begin another slice, after the tasks that share it and called before."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         if not self._is_passing_on:
@@ -115,8 +115,8 @@ class TimeSlice:
         """Begin another slice, unless others are at work in the present one.
 
         Called by a task that shares the slice, and has waited. Events wake many such
-        tasks in one turn of the loop: the time that those before have taken counts.
-        Whoever yielded before goes on before it.
+        tasks in one turn of the loop, and the time that earlier ones took counts. Tasks
+        that yielded before go on before it.
         """
         if self.is_over and not (self._was_woken or self._waiting):
             self._was_woken = True

@@ -1,4 +1,4 @@
-"""What a background task waits on: one task waits, and any code notifies."""
+"""A wake-up for one background task that waits, by any code that notifies it."""
 
 from __future__ import annotations
 

@@ -27,9 +27,8 @@ async def watch_loop(observer: Observer) -> None:
     """Report to an observer whenever the loop was blocked; never returns.
 
     The reported seconds are a lower bound, up to ``INTERVAL`` too few. The stack is
-    what the loop's thread was doing when the delay was noticed. If no observer listens
-    for ``loop_blocked``, the call returns at once: there is no thread, and there are no
-    wake-ups.
+    that of the loop's thread when the delay was noticed. If no observer has
+    ``loop_blocked``, the call returns at once, without a thread and wake-ups.
     """
     if "loop_blocked" not in vars(observer):
         return
@@ -47,7 +46,7 @@ async def watch_loop(observer: Observer) -> None:
 
 
 class _StackSampler(threading.Thread):
-    """Takes the stack of the thread that made it, once each time that it is overdue.
+    """Takes the stack of its creator's thread, once each time that it is overdue.
 
     Args:
         clock: returns the loop's time, in any thread.

@@ -1,9 +1,9 @@
-"""Figures that are read when somebody asks for them, from ``statistics()``.
+"""Gauges: figures that are read from ``statistics()`` at each scrape or export.
 
-An observer is told what starts and closes (`kafkaio.Observer.started`). `Sources`
-keeps these objects by weak references, and reads them in any thread: at a scrape, or
-when metrics are exported. Figures of several objects with the same labels become one,
-as `GAUGES` says: their sum, their greatest or their least.
+`kafkaio.Observer.started` and ``closed`` report clients, producers and consumers.
+`Sources` keeps weak references to them, and reads them in any thread. Figures of
+several objects with the same labels become one, as `GAUGES` says: their sum, their
+greatest or their least.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Gauge:
     Attributes:
         help: what it says.
         labels: the names of its labels, beside those that every figure has.
-        join: makes one of the figures of several objects.
-        is_total: whether it only grows, so that it counts on when an object closes.
+        join: combines the figures of several objects.
+        is_total: whether it only grows, so that the figure of a closed object stays.
     """
 
     help: str
@@ -118,13 +118,14 @@ class Sources:
     def __init__(self, *, partition_labels: bool = False) -> None:
         self._by_partition = partition_labels
         self._open: dict[int, tuple[str, str, int, ref[Observed]]] = {}
-        # What objects that have closed add to totals.
+        # The totals of closed objects: a counter must never go back.
         self._past: Figures = {}
 
     def add(self, kind: str, name: str, source: Observed) -> None:
         """Note an object that has started."""
+        # The callback refers to the dict, and not to `self`, which would live as long.
         key, open_ = id(source), self._open
-        # Forgets one that is collected without having been closed.
+        # Removes an object that is collected without having been closed.
         weak = ref(source, lambda _: open_.pop(key, None))
         open_[key] = kind, name, os.getpid(), weak
 
@@ -138,10 +139,13 @@ class Sources:
                 put(self._past, *reading)
 
     def readings(self) -> list[GaugeReading]:
-        """Read every figure now; those of a process that has forked are left out."""
+        """Read every figure now; objects of a parent process are left out."""
         figures = dict(self._past)
+        # A copy: other threads add and remove objects meanwhile.
         for kind, name, pid, weak in list(self._open.values()):
             source = weak()
+            # After a fork, the parent's objects are in memory, and belong to the
+            # parent: it reports them.
             if source is None or pid != os.getpid():
                 continue
             for reading in self._read(kind, name, source):
@@ -152,7 +156,8 @@ class Sources:
         for _ in range(_ATTEMPTS):
             try:
                 statistics = source.statistics()
-            except RuntimeError:  # a dict has changed in the event loop's thread
+            except RuntimeError:
+                # The event loop's thread has changed a dict during the iteration.
                 continue
             return list(self._readings(kind, name, statistics))
         return []

@@ -1,7 +1,7 @@
-"""The names of OpenTelemetry's messaging conventions: the only place that has them.
+"""The names of OpenTelemetry's messaging conventions, in this module only.
 
-The conventions are in development, and 1.45 renamed some attributes. As other libraries
-do, this one keeps the names of before unless ``OTEL_SEMCONV_STABILITY_OPT_IN`` has
+The conventions are in development, and 1.45 renamed some attributes. As in other
+libraries, the old names stay in force unless ``OTEL_SEMCONV_STABILITY_OPT_IN`` has
 ``messaging`` (the new names) or ``messaging/dup`` (both).
 """
 

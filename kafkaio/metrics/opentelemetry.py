@@ -3,13 +3,13 @@
 This module needs opentelemetry-api: ``pip install 'kafkaio[opentelemetry]'``. Without
 an SDK that the application has set up, the library records nothing.
 
-The producer has a span ``send TOPIC`` for each batch that a broker acknowledged, the
-consumer a span ``poll`` for each fetch that brought records, and the application one
-``process TOPIC`` for what it does with a batch or a record
+The producer has a span ``send TOPIC`` for each batch that a broker acknowledged, and
+the consumer a span ``poll`` for each fetch that brought records. The application opens
+a span ``process TOPIC`` for its work on a batch or a record
 (`OpenTelemetryObserver.process`), with links to the spans in which the records were
-sent. These are read from the records' headers (W3C ``traceparent`` and ``tracestate``),
-which the producer writes if the observer was made with ``propagate=True``. No context
-is ever attached by an iterator: a ``with`` block attaches and detaches its own.
+sent. The links come from the records' headers (W3C ``traceparent`` and ``tracestate``),
+which the producer writes if the observer was made with ``propagate=True``. Iterators
+never attach a context: a ``with`` block attaches and detaches its own.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _TYPES: Final = {
     "process": "process",
     "commit": "settle",
 }
-#: What is counted here, and read when metrics are exported: to add to a counter of the
-#: SDK takes ten times as long.
+#: Sums that are kept here, and read when metrics are exported: adding to a counter of
+#: the SDK takes ten times as long.
 _COUNTED: Final = (
     "sent",
     "consumed",
@@ -79,7 +79,8 @@ _FACTS: Final = {
 _OWN: Final = ("api", "node", "mechanism", "step")
 #: Requests whose time is that of an operation of the conventions.
 _OPERATIONS: Final = frozenset({"Produce", "Fetch"})
-#: Seconds for which one reading of the gauges serves all of them.
+#: Seconds for which one reading of the gauges serves all of them: the SDK calls back
+#: for each gauge of an export.
 _FRESH: Final = 0.5
 
 
@@ -159,7 +160,8 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
         self.inject = self._inject if self._propagates else None
         # The attributes of operations, by these and their facts.
         self._attributes: dict[tuple[object, ...], dict[str, Any]] = {}
-        # The context that was written last, and its headers.
+        # The last context that was written, and its headers: the records of one span
+        # often follow each other.
         self._written: tuple[SpanContext | None, tuple[tuple[str, bytes], ...]]
         self._written = None, ()
         # By metric, and by attributes.
@@ -201,7 +203,8 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
     def _adder(self, key: str, found: dict[str, Any]) -> Callable[[float], object]:
         if key not in _COUNTED:
             return partial(self._histograms[key].record, attributes=found)
-        # Other labels, or another event, may have the same attributes.
+        # Other labels, or another event, may have the same attributes, and two sums
+        # with the same attributes would be two conflicting observations.
         totals = self._totals[key]
         return totals.setdefault(frozenset(found.items()), _Total(found)).add
 
@@ -272,7 +275,8 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
 
     def _send_span(self, batch: AcknowledgedBatch) -> None:
         topic, partition = batch.partition
-        # A span whose context goes with the records is the sending application's.
+        # With propagation, the span whose context goes with the records is another one:
+        # the application's, or that of the record.
         kind = SpanKind.CLIENT if self._propagates else SpanKind.PRODUCER
         found = self._of("send", destination=topic, partition=str(partition))
         self._span(f"send {topic}", kind, batch.seconds, found, batch.records)
@@ -329,7 +333,8 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
         found = span.get_span_context()
         if not found.is_valid:
             return headers
-        written = self._written  # producers of other threads may replace it
+        # Read once: a producer of another thread may replace it between two reads.
+        written = self._written
         if written[0] is not found:
             written = self._written = found, _headers_of(found)
         return _with(headers, written[1])
@@ -378,6 +383,8 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
                 parent = self.extract(what)
         else:
             facts["count"] = len(what)
+        # A record without a current span continues its sender's trace. With one, the
+        # application's own trace goes on, and a link leads to the sender.
         began, error = time.perf_counter(), None
         try:
             if self._spans == "none":

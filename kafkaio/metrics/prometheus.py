@@ -1,12 +1,12 @@
-"""Metrics for Prometheus: what an observer hears, as counters, histograms and gauges.
+"""Metrics for Prometheus: counters and histograms of events, and gauges.
 
 This module needs prometheus-client: ``pip install 'kafkaio[prometheus]'``. The metrics
-are made once for each registry, however many observers there are. What an event adds
-to is looked up once for each combination of labels, and kept. Gauges are not set by
-events: they are read from ``statistics()`` at each scrape.
+are made once for each registry, for any number of observers. Each combination of labels
+is looked up once, and kept. Events do not set gauges: each scrape reads them from
+``statistics()``.
 
-With ``PROMETHEUS_MULTIPROC_DIR``, where a scrape reads files that many processes have
-written, they are metrics of the library instead, set at most once a second.
+With ``PROMETHEUS_MULTIPROC_DIR``, a scrape reads files that many processes have
+written. Gauges are then metrics of the library, set at most once a second.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ BUCKETS: Final = (
     5,
     10,
 )
-#: How the gauges of many processes become one; their sum, if it is not here.
+#: How the gauges of many processes become one; other gauges are added up.
 _MODES: Final[Mapping[object, Any]] = {max: "livemax", min: "livemin"}
-#: What stands for a gauge that is no longer read: it changes no figure of another
-#: process. 0, if it is not here.
+#: The value of a gauge that is no longer read, since a file keeps its last value: one
+#: that does not change the figure of other processes. 0 for other gauges.
 _ABSENT: Final[Mapping[object, float]] = {min: inf}
 #: Seconds between two settings of the gauges of one of many processes.
 _INTERVAL: Final = 1.0
@@ -138,7 +138,7 @@ class _Families:
 
         self.namespace = namespace
         self.partition_labels = partition_labels
-        # No WeakSet: an exporter's thread looks through it while others are made.
+        # Not a WeakSet: an exporter's thread iterates over it while others are added.
         self._observers: dict[int, ref[PrometheusObserver]] = {}
         make: dict[str, Any] = {"namespace": namespace, "registry": registry}
         self.counters = {
@@ -152,7 +152,7 @@ class _Families:
             for name, it in HISTOGRAMS.items()
         }
         self.gauges: dict[str, Any] = {}
-        # What the gauges of one of many processes were set to, and when.
+        # The last values of the gauges of one of many processes, and their time.
         self._set: Figures = {}
         self._set_at = -inf
         self._setting = Lock()
@@ -229,6 +229,7 @@ class _Families:
             if at < inf:
                 self._set_at = at
             figures = self._joined()
+            # Gauges of closed objects: totals stay, and the others lose their value.
             for key in self._set.keys() - figures.keys():
                 it = GAUGES[key[0]]
                 figures[key] = (
@@ -238,6 +239,8 @@ class _Families:
                 name, labels = key
                 child = self.gauges[name].labels(*labels)
                 if GAUGES[name].is_total:
+                    # A counter of the library takes differences. It is never less: the
+                    # total of an object that was collected unclosed is lost.
                     child.inc(max(0.0, value - self._set.get(key, 0.0)))
                 else:
                     child.set(value)
@@ -258,7 +261,7 @@ class _Families:
         }
 
 
-#: What was made for each registry, by namespace.
+#: The families of each registry, by namespace.
 _made: WeakKeyDictionary[CollectorRegistry, dict[str, _Families]] = WeakKeyDictionary()
 
 
@@ -284,7 +287,7 @@ def _families(
 
 
 class PrometheusObserver(MeasuringObserver, exporter="prometheus"):
-    """Counts what happens, for Prometheus.
+    """Counts events for Prometheus.
 
     One observer may serve several clients, and several observers may share a registry.
     A scrape may come in any thread. After a fork, the child's gauges are those of its
@@ -346,6 +349,7 @@ class PrometheusObserver(MeasuringObserver, exporter="prometheus"):
         self, api: str, version: int, node_id: int, seconds: float, size: int
     ) -> None:
         """Count its time and its bytes."""
+        # Requests are often enough, and rare enough, to set the gauges beside them.
         self._measure("request_answered", api, version, node_id, seconds, size)
         if self._families.gauges:
             self._families.set_gauges(time.monotonic())

@@ -61,7 +61,7 @@ _CODES: dict[type[BrokerError], tuple[ErrorCode, ...]] = {
 
 _CLASSES = {code: kind for kind, codes in _CODES.items() for code in codes}
 
-#: What each refusal is about.
+#: The resource that each refusal is about.
 _RESOURCES: Mapping[ErrorCode, str] = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "topic",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "group",
@@ -153,7 +153,7 @@ _RIGHTS: Mapping[str, Mapping[int, str]] = {
 _IDEMPOTENT = frozenset({ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE})
 
 
-#: What a code says, for answers that say nothing else. Those about rights are missing:
+#: Texts of error codes, for answers without a message. Those about rights are missing:
 #: `broker_error` names the right.
 _MEANINGS: Mapping[ErrorCode, str] = {
     ErrorCode.OFFSET_OUT_OF_RANGE: "the log has no such offset",

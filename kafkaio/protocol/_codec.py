@@ -26,9 +26,9 @@ _ENCODERS: dict[tuple[type[Message], int], Encoder] = {}
 _DECODERS: dict[tuple[type[Message], int], Decoder] = {}
 _SLICED: dict[tuple[type[Message], int], SlicedDecoder] = {}
 
-#: What a compiled decoder raises for malformed bytes.
+#: Exceptions of a compiled decoder for malformed bytes.
 _MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
-#: What a compiled encoder raises when a value has the wrong type or does not fit.
+#: Exceptions of a compiled encoder for a value of a wrong type or size.
 _UNFIT = (ProtocolError, struct.error, AttributeError, TypeError, ValueError)
 
 

@@ -56,7 +56,7 @@ _UUID: Final = 112
 _SLICE: Final = 8192
 #: Numbers that one call of ``struct`` reads.
 _RUN: Final = 2048
-#: What null stands for where the schema has no null.
+#: The value that null stands for where the schema has no null.
 _EMPTY: Final = {"array": "[]", "string": "''", "bytes": "b''", "records": "b''"}
 #: Arrays of fewer numbers take a compiled format; most are the replicas of a partition.
 _SHORT: Final = 8
@@ -142,16 +142,16 @@ class _DecoderSource(Source):
         return size
 
     def read(self, run: list[tuple[str, str]]) -> None:
-        """Hear of values of fixed size that were read: (variable, form) of each."""
+        """Note values of fixed size that were read: (variable, form) of each."""
 
     def charge(self, cost: str) -> None:
-        """Hear of memory that the next line fills; an expression, in bytes."""
+        """Note memory that the next line fills; an expression, in bytes."""
 
     def array_begins(self) -> None:
-        """Hear of an array whose elements follow."""
+        """Note an array whose elements follow."""
 
     def element_ends(self) -> None:
-        """Hear of an element of an array that was read."""
+        """Note an element of an array that was read."""
 
     def struct(self, kind: type[Struct]) -> str:
         """Add code that decodes a struct; return the variable that holds it."""

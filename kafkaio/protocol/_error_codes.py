@@ -9,7 +9,7 @@ from kafkaio._public import public
 
 @public("kafkaio")
 class ErrorCode(IntEnum):
-    """What a broker may answer; NONE is success.
+    """The error codes of brokers; NONE is success.
 
     A number that is not in the list, from a newer broker, is UNKNOWN_SERVER_ERROR.
     """

@@ -28,7 +28,7 @@ def frame_size(data: Buffer, position: int, max_frame_size: int) -> int:
     return size
 
 
-#: How peers begin that speak something else: TLS records, HTTP, SSH.
+#: The first bytes of peers of other protocols: TLS records, HTTP, SSH.
 _FOREIGN = (b"\x15\x03", b"\x16\x03", b"HTTP", b"SSH-")
 
 

@@ -43,7 +43,7 @@ def encode_request_header(
     """Return the header of a request, without the length that precedes it.
 
     Raises:
-        ProtocolError: if there is no such API, or the client id is too long.
+        ProtocolError: if the API is unknown, or the client id is too long.
     """
     rest = _blank(api_key, version, client_id)[_REQUEST.size :]
     return _FIXED.pack(api_key, version, correlation_id) + rest
@@ -156,7 +156,7 @@ def decode_response_in_slices(
 
 
 def _body(response: type[Response], version: int, frame: Buffer) -> int:
-    """Where the body of a response begins."""
+    """The position of the body of a response."""
     if not _has_tags(response.API_KEY, version):
         return _LENGTH.size
     try:
@@ -179,7 +179,7 @@ def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsRespons
     """
     position = _LENGTH.size
     if len(frame) < position + _ERROR.size:
-        raise ProtocolError(f"{len(frame)} bytes are no answer to ApiVersions")
+        raise ProtocolError(f"{len(frame)} bytes are not an answer to ApiVersions")
     (code,) = _ERROR.unpack_from(frame, position)
     if code != ErrorCode.UNSUPPORTED_VERSION:
         return decode_response(ApiVersionsResponse, version_asked, frame)

@@ -1,4 +1,4 @@
-"""What every message is made of: fields, structs, and the bases of the messages.
+"""The parts of every message: fields, structs, and the bases of the messages.
 
 The generated classes inherit from these. The codec compiles its functions from the
 ``SCHEMA`` of each class, and the client knows messages by their bases alone.

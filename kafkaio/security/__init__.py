@@ -1,7 +1,7 @@
 """What a client needs on a hostile network: TLS settings, logins, tokens.
 
-A user needs this package for the ready providers of OAUTHBEARER tokens alone. All else
-follows from the options ``security_protocol``, ``ssl_...`` and ``sasl_...``.
+Users import from this package only the ready providers of OAUTHBEARER tokens. The
+options ``security_protocol``, ``ssl_...`` and ``sasl_...`` decide everything else.
 
 The providers are loaded when they are first used, and the libraries behind them later.
 """

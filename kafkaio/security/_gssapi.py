@@ -18,7 +18,7 @@ from typing import Any, Final
 from kafkaio._machines.sasl.gssapi import SecurityContext
 from kafkaio.errors import AuthenticationError, ConfigurationError
 
-#: What Kerberos says, and what a user can do about it; the first that is found.
+#: Parts of Kerberos' messages, and advice for each; the first part found counts.
 _ADVICE: Final = (
     (
         "Can't find client principal",
@@ -34,7 +34,7 @@ _ADVICE: Final = (
     ("Cannot find KDC", "krb5.conf names no Kerberos server of the realm"),
     ("Clock skew", "the clocks of client and server differ too much"),
 )
-#: What it says without a credentials cache, or without a key to fill one.
+#: Its messages without a credentials cache, or without a key to fill one.
 _NO_CREDENTIALS: Final = ("No Kerberos credentials", "No credentials cache")
 _NO_TICKET: Final = (
     "run kinit, or give sasl_kerberos_keytab and sasl_kerberos_principal"
@@ -47,9 +47,10 @@ _NO_KEY: Final = "sasl_kerberos_keytab has no key of sasl_kerberos_principal"
 
 
 def explain(said: str, *, has_keytab: bool) -> str:
-    """Return what Kerberos says, with what to do about it where that is known."""
+    """Return a message of Kerberos, with advice where there is some."""
     if any(part in said for part in _NO_CREDENTIALS):
-        # The cache that it misses is, with a keytab, the one in our memory.
+        # With a keytab, the missing cache is the one in our memory: its name means
+        # nothing to the user, and the cause is a missing key.
         return _NO_KEY if has_keytab else f"{said}: {_NO_TICKET}"
     if has_keytab and "expired" in said:
         return f"{said}: {_NOT_RENEWED}"
@@ -76,7 +77,8 @@ class Kerberos:
         self._service = service
         self._principal = principal
         self._keytab = keytab
-        # Several connections begin at once, and one of them fetches the ticket.
+        # Several connections begin at once, each in a thread. Without the lock, each
+        # would fetch a ticket, and fill the same cache in memory.
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -107,6 +109,8 @@ class Kerberos:
         if self._keytab is None:
             return gssapi.Credentials(name=name, usage="initiate")
         _check_readable(self._keytab)
+        # A cache of its own for each principal and file: two clients of one process
+        # must not take each other's tickets.
         identity = f"{self._principal}\0{self._keytab}".encode()
         digest = hashlib.sha256(identity).hexdigest()[:16]
         store = {
@@ -145,6 +149,8 @@ class _Context:
             flags = self._context.actual_flags if self._is_complete else None
         except gssapi.exceptions.GSSError as error:
             raise self._failed(error) from error
+        # We asked for mutual authentication; whether we got it is known at the end. A
+        # server without the key of the broker's principal cannot give it.
         mutual = gssapi.RequirementFlag.mutual_authentication
         if flags is not None and not flags & mutual:
             raise AuthenticationError("the broker did not prove who it is")
@@ -153,6 +159,8 @@ class _Context:
     def wrap(self, message: bytes) -> bytes:
         """See SecurityContext."""
         try:
+            # Kafka negotiates no security layer: the message is signed and readable
+            # (RFC 4752, 3.1).
             return bytes(self._context.wrap(message, encrypt=False).message)
         except self._gssapi.exceptions.GSSError as error:
             raise self._failed(error) from error
@@ -178,8 +186,8 @@ class _Context:
         )
 
     def _failed(self, error: Any) -> AuthenticationError:
-        # The minor status is Kerberos' own; the major one is about GSS-API, and says
-        # more only where Kerberos says nothing.
+        # The minor status is Kerberos' own. The major one is about GSS-API, and helps
+        # only where Kerberos has no text.
         texts = error.get_all_statuses(error.min_code, False)  # noqa: FBT003
         if not error.min_code or not any(text != "Success" for text in texts if text):
             texts = error.get_all_statuses(error.maj_code, True)  # noqa: FBT003

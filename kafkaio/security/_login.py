@@ -56,7 +56,8 @@ class PlainLogin:
     def __init__(self, username: str, password: str) -> None:
         self._username = username
         self._password = password
-        Plain(username, password)  # raises now, and not with the first connection
+        # Wrong credentials raise now, and not with the first connection.
+        Plain(username, password)
 
     async def begin(self, host: str) -> MechanismPort:
         """See LoginPort."""
@@ -78,8 +79,10 @@ class ScramLogin:
     def __init__(self, config: ClientConfig) -> None:
         self.mechanism: str = config.sasl_mechanism or ""
         self._config = config
+        # Shared by all connections: to salt a password takes thousands of rounds, and
+        # brokers give the same salt again.
         self._salted = SaltedPasswords()
-        self._make()
+        self._make()  # raises now for wrong credentials
 
     async def begin(self, host: str) -> MechanismPort:
         """See LoginPort."""
@@ -95,6 +98,7 @@ class ScramLogin:
             self.mechanism,
             config.sasl_username or "",
             config.sasl_password or "",
+            # A new nonce for each authentication: a repeated one could be replayed.
             nonce=secrets.token_urlsafe(_NONCE_BYTES),
             max_iterations=config.sasl_scram_max_iterations,
             salted=self._salted,
@@ -150,7 +154,7 @@ class GssapiLogin:
 
 
 def login_for(config: ClientConfig) -> LoginPort:
-    """Make what the connections of a client with SASL log in with.
+    """Make the login of a client with SASL, for all of its connections.
 
     Raises:
         ConfigurationError: the credentials cannot be used, or a package is missing.
@@ -165,7 +169,7 @@ def login_for(config: ClientConfig) -> LoginPort:
     if config.sasl_mechanism == "OAUTHBEARER" and provider is not None:
         limit = config.socket_connection_setup_timeout_ms / 1000
         if isinstance(provider, TokenRequest):
-            # With the libraries behind it, and most programs need neither.
+            # Loads the libraries of the providers, which most programs do not need.
             from kafkaio.security._providers import provider_for
 
             provider = provider_for(provider)

@@ -2,12 +2,11 @@
 
 A provider is called for each token. It keeps no token, no connection and no event loop,
 so one instance may serve several clients and can be pickled. `TokenSource` decides when
-it is called. The libraries behind the providers are extras, and are loaded when they
-are needed.
+to call it. The libraries behind the providers are extras, loaded on first use.
 
-Invariant: no secret is in the ``repr`` or in an error of a provider. What an identity
-provider says is shown only as the two fields of an OAuth error, and without the secrets
-that were sent.
+Invariant: the ``repr`` and the errors of a provider contain no secret. Of the answers
+of an identity provider, errors show only the two fields of an OAuth error, without the
+secrets that were sent.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _TOO_MANY_REQUESTS: Final = 429
 _SERVER_ERROR: Final = 500
 #: The longest text that is taken from an OAuth error.
 _MAX_REASON: Final = 500
-#: No token lives for longer than a hundred years: such a number is a mistake.
+#: A hundred years: a longer lifetime is a mistake, such as milliseconds for seconds.
 _LONGEST_LIFE: Final = 100 * 365 * 86_400
 #: By algorithm, the class of joserfc that reads its keys.
 _KEY_TYPES: Final = {"RS256": "RSAKey", "ES256": "ECKey"}
@@ -132,9 +131,12 @@ class ClientCredentials:
         return await self._endpoint.ask(self._form)
 
     async def _form(self) -> _Form:
+        # Not form-encoded first, as RFC 6749 (2.3.1) demands: Java's client sends both
+        # as they are by default, and many identity providers expect that.
         pair = f"{self._client_id}:{self._client_secret}".encode()
         basic = base64.b64encode(pair).decode()
         fields = {"grant_type": "client_credentials"}
+        # An identity provider may repeat the header in its error: hide both forms.
         return _Form(fields, (self._client_secret, basic), basic=basic)
 
 
@@ -265,7 +267,7 @@ class SignedAssertion:
             known = ", ".join(_KEY_TYPES)
             raise wrong_value("algorithm", algorithm, f"is none of {known}")
         if not 0 < lifetime <= _LONGEST_LIFE or not 0 <= leeway <= _LONGEST_LIFE:
-            raise wrong_value("lifetime", lifetime, "is no life of a JWT")
+            raise wrong_value("lifetime", lifetime, "is not a possible lifetime")
         if find_spec("joserfc") is None:
             raise _missing("SignedAssertion", "joserfc", "oauth")
         self._key_file = os.fspath(key_file)
@@ -293,6 +295,7 @@ class SignedAssertion:
         from joserfc import jwk, jwt
 
         template = self._template()
+        # Arguments win over the template, and ``alg`` is that of the key in any case.
         now = wall_ms() // 1000
         times = {"iat": now, "nbf": now - self._leeway, "exp": now + self._lifetime}
         claims = {**template["payload"], **times, **self._claims}
@@ -308,7 +311,7 @@ class SignedAssertion:
             what = error.strerror or type(error).__name__
             raise no_token(f"{shown_file(self._key_file)}: {what}") from None
         except Exception as error:
-            # Its text may quote the key: it stays with the cause.
+            # The text may quote the key: only the cause keeps it.
             what = f"no private key for {self._algorithm}, or another passphrase"
             raise no_token(f"{shown_file(self._key_file)}: {what}") from error
         return value
@@ -337,7 +340,7 @@ class FileToken:
     """Takes the JWT in a file as the token; reads the file for each token.
 
     Kubernetes keeps the token of a service account in such a file, and replaces it
-    before it ends. The token ends at its claim ``exp``.
+    before it ends. The token is valid until its claim ``exp``.
 
     Args:
         path: the file.
@@ -359,6 +362,7 @@ class FileToken:
         claims = _claims(value)
         end = _end(claims)
         if end is None:
+            # Error reports may show the variables of this frame.
             del value, claims
             raise no_token(f"{shown_file(self._path)} has no JWT with a claim exp")
         return Token(value=value, expires=end, principal=_principal(claims))
@@ -366,10 +370,10 @@ class FileToken:
 
 @public("kafkaio.security")
 class UnsecuredToken:
-    """Makes tokens that nobody signed (KIP-255), **for tests only**.
+    """Makes unsigned tokens (KIP-255), **for tests only**.
 
-    Brokers take them with Kafka's default settings of OAUTHBEARER, and then everybody
-    can be whom they want.
+    Brokers accept them with Kafka's default settings of OAUTHBEARER: every client can
+    then act as any principal.
 
     Args:
         principal: the claim ``sub``: whom the token stands for.
@@ -380,7 +384,7 @@ class UnsecuredToken:
         if not principal:
             raise ConfigurationError("principal may not be empty")
         if not 0 < seconds <= _LONGEST_LIFE:
-            raise wrong_value("seconds", seconds, "is no life of a token")
+            raise wrong_value("seconds", seconds, "is not a possible lifetime")
         self._principal = principal
         self._seconds = seconds
 
@@ -476,13 +480,15 @@ class MskToken:
                 "MskToken", "aws-msk-iam-sasl-signer-python", "aws"
             ) from None
         except Exception as error:
-            # Its text is not ours to judge: it stays with the cause.
+            # The text of another library may have a secret: only the cause keeps it.
             what = f"{self!r}: AWS's library failed with {type(error).__name__}"
             hint = "does it find credentials (environment, profile or role)?"
             raise no_token(f"{what}; {hint}") from error
         return Token(value=value, expires=end_ms / 1000)
 
     def _sign(self) -> tuple[str, int]:
+        # The library has one function for each source of credentials. `_role` is for
+        # the facts of a role that these functions do not take.
         signer = import_module(f"{_MSK_MODULE}.MSKAuthTokenProvider")
         made: tuple[str, int]
         more: tuple[str, ...] = ()
@@ -505,7 +511,7 @@ class MskToken:
         return made
 
     def _role(self) -> object:
-        """Return what AWS's library asks for the credentials of the role."""
+        """Return the object that AWS's library asks for the role's credentials."""
         credentials = import_module("botocore.credentials")
         key, secret, session = (*(self._role_keys or (None, None)), None)[:3]
         about = {
@@ -537,7 +543,7 @@ class MskToken:
 
 
 def provider_for(request: TokenRequest) -> TokenProvider:
-    """Make the provider that properties of Java's clients or librdkafka ask for.
+    """Make the provider that properties of Java's clients or librdkafka describe.
 
     Raises:
         ConfigurationError: an argument cannot be used, or an extra is not installed.
@@ -605,7 +611,7 @@ def _assertion_for(facts: AssertionFacts) -> Assertion:
 
 
 class _Form:
-    """What is sent to a token endpoint; ``secrets`` is what no error may show."""
+    """The form for a token endpoint, and the secrets that no error may show."""
 
     __slots__ = ("basic", "fields", "secrets")
 
@@ -621,9 +627,10 @@ class _Form:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers; no compression, so that a small answer cannot become large."""
+        """The headers of the request."""
         headers = {
             "Accept": "application/json",
+            # No compression, so that a small answer cannot become a large one.
             "Accept-Encoding": "identity",
             "Cache-Control": "no-cache",
         }
@@ -655,10 +662,10 @@ class _TokenAnswer:
 
 
 class _Endpoint:
-    """A token endpoint: asks it for tokens, and tells what is wrong with its answers.
+    """A token endpoint: requests tokens, and checks the answers.
 
-    Errors of the HTTP library are never the cause or the context of ours, since the
-    frames of their tracebacks hold what was sent.
+    Errors of the HTTP library are never the cause or the context of ours: the frames of
+    their tracebacks hold the request.
     """
 
     def __init__(
@@ -677,9 +684,10 @@ class _Endpoint:
         self._is_secure = _check_url(url, allow_http=allow_http)
         self._ca_file = None if ca_file is None else os.fspath(ca_file)
         if not 0 < timeout < math.inf:
-            raise wrong_value("timeout", timeout, "is no number of seconds")
+            raise wrong_value("timeout", timeout, "is not a positive number of seconds")
         self._timeout = timeout
         if self._is_secure:
+            # Raises now if `ca_file` cannot be used, and not with the first token.
             self._context()
 
     @property
@@ -711,11 +719,14 @@ class _Endpoint:
                     await asyncio.sleep(_BACKOFF.delay(attempt, roll()))
                     attempt += 1
         except TimeoutError:
+            # The user's assertion may raise one of its own.
             if not limit.expired():
                 raise
+        # Outside of the handler, so that the timeout is not the error's context.
         if limit.expired():
             late = f"{self.url}: no token within {self._timeout:.3g} s"
             reason = _reason(last, sent)
+            # Error reports may show the variables of this frame.
             del sent
             raise no_token(f"{late}: {reason}", reason)
         assert sent is not None
@@ -726,14 +737,16 @@ class _Endpoint:
         return self._token(last, began)
 
     async def _post(self, form: _Form) -> _TokenAnswer:
-        """Send the form once; every failure is an answer, too."""
+        """Send the form once; return a failure as an answer with a problem."""
         httpx = _httpx()
         try:
             verify: ssl.SSLContext | bool = True
             if self._is_secure:
                 verify = await start_thread(self._context, "kafkaio reads authorities")
             async with (
-                # What is not encrypted goes through no proxy.
+                # A client for each request: it belongs to the loop that runs now, and
+                # a token is needed once in many minutes. Without encryption, no proxy
+                # of the environment may see the secret.
                 httpx.AsyncClient(
                     verify=verify,
                     trust_env=self._is_secure,
@@ -750,13 +763,14 @@ class _Endpoint:
                 return await _read(response)
         except httpx.TransportError as error:
             text = f"{type(error).__name__}: {error}"
+            # A certificate that is not trusted will not be trusted a second later.
             is_final = "CERTIFICATE_VERIFY_FAILED" in text
             return _TokenAnswer(problem=text, may_retry=not is_final)
         except ConfigurationError as error:
             return _TokenAnswer(problem=str(error))
 
     def _context(self) -> ssl.SSLContext:
-        # For each token: the file is replaced when certificates end.
+        # Made for each token: the file is replaced when certificates expire.
         try:
             return ssl.create_default_context(cafile=self._ca_file)
         except (OSError, ValueError) as error:
@@ -772,7 +786,7 @@ class _Endpoint:
         end: float | None = None
         claims: dict[str, object] = {}
         if given is None:
-            problem = "the answer is no JSON object"
+            problem = "the answer is not a JSON object"
         elif not isinstance(value, str) or not is_token(value):
             problem = "the answer has no access_token that can be used"
         else:
@@ -781,15 +795,16 @@ class _Endpoint:
             said = given.get("expires_in")
             life = _life(said)
             if said is not None and life is None:
-                problem = "expires_in is no positive number of seconds"
+                problem = "expires_in is not a positive number of seconds"
             elif life is None and end is None:
-                problem = "neither expires_in nor a claim exp tells when the token ends"
+                problem = "neither expires_in nor a claim exp says when the token ends"
         if problem or not isinstance(value, str):
-            # The error may be shown with the variables of this call.
+            # Error reports may show the variables of this frame.
             del given, value, answer, claims
             raise no_token(f"{self.url}: {problem}", problem)
         ends = [] if end is None else [end]
         if life is not None:
+            # From the request on: the answer may have been under way for seconds.
             ends.append(began + life)
         return Token(
             value=value,
@@ -802,6 +817,7 @@ class _Endpoint:
 async def _read(response: httpx.Response) -> _TokenAnswer:
     """Read an answer, or refuse one that does not end."""
     body = bytearray()
+    # Raw, and in chunks: `aread` would take any number of bytes into memory.
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > _MAX_BYTES:
@@ -825,15 +841,16 @@ def _missing(what: str, package: str, extra: str) -> ConfigurationError:
 
 
 def _check_url(url: str, *, allow_http: bool) -> bool:
-    """Refuse what is no address of a token endpoint; tell whether it is encrypted."""
+    """Check the address of a token endpoint; return whether it is encrypted."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
         _httpx().URL(url)
+    # The URL is not repeated in errors: it may have a password.
     except (ValueError, _httpx().InvalidURL):
-        raise ConfigurationError("token_url is no URL") from None
+        raise ConfigurationError("token_url is not a URL") from None
     if parts.scheme not in {"http", "https"} or not host:
-        raise ConfigurationError("token_url is no URL with https and a host")
+        raise ConfigurationError("token_url is not a URL with https and a host")
     if "@" in parts.netloc or parts.fragment:
         raise ConfigurationError("token_url may have no user and no fragment")
     if parts.scheme == "http" and not allow_http and not is_loopback(host):
@@ -845,7 +862,7 @@ def _check_url(url: str, *, allow_http: bool) -> bool:
 
 
 def _reason(answer: _TokenAnswer, form: _Form | None) -> str:
-    """Why an answer is no success; empty for one that is."""
+    """Return why an answer is an error; empty for a success."""
     if answer.problem or answer.status == 200:
         text = answer.problem
     elif 300 <= answer.status < 400:
@@ -855,8 +872,10 @@ def _reason(answer: _TokenAnswer, form: _Form | None) -> str:
         said = (given.get("error"), given.get("error_description"))
         words = [word for word in said if isinstance(word, str) and word]
         text = ": ".join(words) or f"status {answer.status}"
+    # An endpoint may repeat the request in its error.
     for secret in form.secrets if form else ():
         text = text.replace(secret, "[hidden]")
+    # No line breaks or terminal codes of another server in our log.
     printable = "".join(c if c.isprintable() else " " for c in text)
     return printable[:_MAX_REASON]
 
@@ -869,14 +888,14 @@ async def _signed(assertion: Assertion) -> str:
     try:
         given: object = await assertion()
     except Exception as error:
-        # Its text may quote a secret: it stays with the cause.
+        # The text may quote a secret: only the cause keeps it.
         failure = f"assertion {name} failed with {type(error).__name__}"
         raise no_token(failure) from error
     if isinstance(given, str) and is_token(given):
         return given
     kind = type(given).__name__
     del given
-    raise no_token(f"assertion {name} returned {kind} that is no JWT")
+    raise no_token(f"assertion {name} returned {kind} that is not a JWT")
 
 
 async def _from_file(path: str) -> str:
@@ -909,10 +928,14 @@ def _object(text: bytes) -> dict[str, object] | None:
 
 
 def _claims(token: str) -> dict[str, object]:
-    """Return what a JWT says, unverified; nothing for a token of another format."""
+    """Return the claims of a JWT, unverified; an empty dict for another format.
+
+    The broker verifies the token. Here the claims only say when to renew it.
+    """
     parts = token.split(".")
     if len(parts) != 3:
         return {}
+    # JWTs leave the padding of base64 out (RFC 7515, 2).
     padded = parts[1] + "=" * (-len(parts[1]) % 4)
     try:
         return _object(base64.urlsafe_b64decode(padded)) or {}
@@ -930,7 +953,7 @@ def _principal(claims: Mapping[str, object]) -> str:
 
 
 def _life(said: object) -> float | None:
-    """The seconds of ``expires_in``, which some providers send as a text."""
+    """Return the seconds of ``expires_in``, which some providers send as text."""
     if isinstance(said, str):
         said = int(said) if re.fullmatch("[0-9]{1,11}", said) else None
     life = _number(said)
@@ -938,7 +961,8 @@ def _life(said: object) -> float | None:
 
 
 def _number(given: object) -> float | None:
-    """A positive, finite number of a sane size, or None."""
+    """Return a positive number of a sane size, or None."""
+    # JSON of Python has NaN and Infinity; the comparison below refuses both.
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
     return float(given) if 0 < given < 1e12 else None

@@ -1,14 +1,13 @@
-"""Values that name a secret instead of holding it: ``${env:NAME}`` and two more.
+"""References to secrets in the values of options: ``${env:NAME}`` and two more forms.
 
-They have the form of Kafka's configuration providers (KIP-297, KIP-421, KIP-887):
+They are those of Kafka's configuration providers (KIP-297, KIP-421, KIP-887):
 
 - ``${env:NAME}``: a variable of the environment;
 - ``${file:/path:key}``: a key of a file of Java properties;
 - ``${dir:/path:file}``: the whole content of a file.
 
 A reference may be the whole value or a part of it. It is resolved in the process that
-uses the value: what it stands for is never pickled, logged or shown, and no error
-message has it.
+uses the value. The secret itself is never pickled, logged or shown in an error.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from pathlib import Path
 from kafkaio.errors import ConfigurationError
 
 _REFERENCE = re.compile(r"\$\{(env|file|dir):([^}]*)\}")
+# Java's format: the first "=", ":" or blank that has no backslash ends the key.
 _SEPARATOR = re.compile(r"(?<!\\)[=:\s]")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -55,6 +55,7 @@ def _look_up(name: str, found: re.Match[str]) -> str:
         value = os.environ.get(place)
         missing = f"the environment has no variable {place!r}"
     else:
+        # The last colon divides: a path of Windows has one of its own.
         path, _, key = place.rpartition(":")
         value, missing = (_of_file if kind == "file" else _of_directory)(path, key)
     if value is None:
@@ -84,11 +85,14 @@ def _text_of(path: str) -> tuple[str | None, str]:
 def parse_properties(text: str) -> dict[str, str]:
     """Read the text of Java properties: comments, continued lines and escapes."""
     found: dict[str, str] = {}
+    # A line goes on if it ends with an odd number of backslashes: an even number are
+    # escaped backslashes. Blanks at the start of the next line do not count.
     joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
     for raw in joined.splitlines():
         line = raw.lstrip()
         if not line or line[0] in "#!":
             continue
+        # A line without a separator is a key with an empty value.
         cut = _SEPARATOR.search(line)
         key, rest = (line[: cut.start()], line[cut.start() :]) if cut else (line, "")
         value = re.sub(r"^\s*[=:]?\s*", "", rest, count=1)

@@ -1,18 +1,17 @@
 """The TLS settings of a client, from Kafka's options.
 
-``contexts_for`` returns what a connection asks for its ``ssl.SSLContext``. The context
-is made from files (PEM, PKCS12) or texts (PEM), and made again when a file has changed,
-so that certificates can be replaced while the client runs. Files are compared by time,
-size and inode, once for each new connection; connections that are open keep theirs.
+``contexts_for`` returns a function that gives a connection its ``ssl.SSLContext``. The
+context is made from files (PEM, PKCS12) or texts (PEM), and made again when a file has
+changed, so that certificates can be replaced while the client runs. Each new connection
+compares time, size and inode of the files; open connections keep their context.
 
 Invariants:
 
-- All of it blocks, for a millisecond or two, in the caller's thread: no thread is used.
-- A private key is on no disk but where the user put it, except where the system has no
-  files in memory (not Linux): there a key that came as text or in PKCS12 is for the
-  time of the call in a file that only the user can read, because ``ssl`` reads keys
-  from files alone.
-- No error and no line of the log has a password or a part of a key.
+- Every call blocks the caller's thread, for a millisecond or two.
+- A private key is never written to a disk, except on systems without files in memory
+  (not Linux). There, a key from a text or from PKCS12 is for the time of the call in a
+  file that only the user can read, because ``ssl`` reads keys from files only.
+- Errors and log lines never contain a password or a part of a key.
 """
 
 from __future__ import annotations
@@ -59,12 +58,12 @@ _Stamp: TypeAlias = tuple[int, int, int, int] | None
 
 
 def contexts_for(config: ClientConfig) -> Callable[[], ssl.SSLContext] | None:
-    """Return what gives each new connection its TLS settings.
+    """Return a function that gives each new connection its TLS settings.
 
     The files are read before the call returns, so that a wrong option fails at once.
-    A call of the returned function reads them again if one has changed. If they are
-    wrong then, it logs that once and returns the settings as they were: while a
-    certificate is replaced, it and its key can be out of step for a moment.
+    The returned function reads them again if one has changed. If they cannot be used
+    then, it logs a warning once and returns the previous settings: while a certificate
+    is replaced, it and its key may not match for a moment.
 
     Args:
         config: the options of the client.
@@ -110,13 +109,15 @@ class _Contexts:
         self._files = tuple(
             source.path for source in self._stores if source.path is not None
         )
-        # Taken before the files are read: a change meanwhile is seen the next time.
+        # Taken before the files are read: a change during the read shows as another
+        # stamp with the next connection.
         self._stamps = self._stamp()
         self._context = self._stores.load()
 
     def __call__(self) -> ssl.SSLContext:
         stamps = self._stamp()
         if stamps != self._stamps:
+            # Also if loading fails: the warning comes once for each change.
             self._stamps = stamps
             try:
                 self._context = self._stores.load()
@@ -139,7 +140,7 @@ def _stamp(path: str) -> _Stamp:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    # The time of attributes, too: a file may have become readable.
+    # The time of attributes counts, too: chmod may have made the file readable.
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
@@ -170,11 +171,15 @@ class _Source:
         return shown_path(self.option, self.path)
 
     def wrong(self, reason: str) -> ConfigurationError:
-        """The error that tells what is wrong with it."""
+        """Return the error for this source."""
         return ConfigurationError(f"{self}: {reason}")
 
     def read(self) -> bytes:
-        """Its content."""
+        """Return its content.
+
+        Raises:
+            ConfigurationError: the file cannot be read, or is a key store of Java's.
+        """
         if self.path is None:
             assert self.text is not None
             return self.text.encode()
@@ -194,7 +199,7 @@ class _Source:
         return data
 
     def blocks(self, data: bytes, labels: set[bytes]) -> list[bytes]:
-        """The PEM blocks of some kinds; whatever else is there does not matter."""
+        """Return the PEM blocks of some kinds; other content is ignored."""
         found = [match for match in _BLOCK.finditer(data) if match[1] in labels]
         return [_block(match[1], match[2]) for match in found]
 
@@ -207,7 +212,7 @@ class _Source:
 
     @contextmanager
     def file(self, content: bytes) -> Iterator[str]:
-        """A file with the content: its own, or one that exists for the moment."""
+        """Yield a file with the content: the source's own, or a temporary one."""
         if self.path is not None:
             yield self.path
         else:
@@ -216,8 +221,10 @@ class _Source:
 
 
 def _block(label: bytes, body: bytes) -> bytes:
-    """A PEM block with line ends, which a text in one line lacks."""
-    if b":" not in body:  # headers of an encrypted key have lines of their own
+    """Return a PEM block with line ends, which a text in one line lacks."""
+    # Environment variables and JSON often lose the line ends, and OpenSSL needs them.
+    # A block with headers (Proc-Type, DEK-Info) cannot be repaired in this way.
+    if b":" not in body:
         flat = b"".join(body.split())
         body = b"".join(flat[at : at + 64] + b"\n" for at in range(0, len(flat), 64))
     return b"-----BEGIN %b-----\n%b-----END %b-----\n" % (label, body, label)
@@ -225,7 +232,7 @@ def _block(label: bytes, body: bytes) -> bytes:
 
 @contextmanager
 def _temporary(content: bytes) -> Iterator[str]:
-    """A file that no other user can read, in memory where the system has that."""
+    """Yield a file that no other user can read, in memory where possible."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         handle = os.memfd_create("kafkaio-tls", os.MFD_CLOEXEC)
         try:
@@ -299,9 +306,10 @@ class _Stores:
             context = ssl.create_default_context()
         else:
             context = ssl.create_default_context(cadata=self._trusted(self.trust))
-            # A certificate in the trust store is trusted, whoever issued it, as Java
-            # does; from Python 3.13 on that is the default.
+            # A certificate in the trust store is trusted even if its issuer is not in
+            # it, as in Java. Python 3.13 does so by default.
             context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+        # As Java's clients (KIP-553): the versions before it are deprecated (RFC 8996).
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.is_name_checked
         if self.chain is not None and self.key is not None:
@@ -331,6 +339,7 @@ class _Stores:
             raise source.wrong("has no certificate")
         text = b"".join(blocks).decode()
         try:
+            # Tried apart, so that the error names this source, and not the system's.
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
         except ssl.SSLError as error:
             raise source.wrong(f"a certificate cannot be read: {_why(error)}") from None
@@ -351,6 +360,7 @@ class _Stores:
         certificates = chain.blocks(data, _CERTIFICATES)
         if not certificates:
             raise chain.wrong("has no certificate")
+        # The first certificate is the client's own; those of its issuers follow.
         _check_expiry(chain, chain.der(certificates[0]))
         secret = self._private_key(key, data if chain is key else key.read())
         with (
@@ -358,6 +368,8 @@ class _Stores:
             key.file(secret) as key_file,
         ):
             try:
+                # A function: without one, OpenSSL would ask the terminal for the
+                # password of an encrypted key, and block.
                 context.load_cert_chain(
                     chain_file, key_file, lambda: self.key_password or ""
                 )
@@ -402,7 +414,8 @@ class _Stores:
 
         leaf = store.cert.certificate
         _check_expiry(source, _der(leaf))
-        # Encrypted, since it may be on a disk for a moment.
+        # Encrypted with a password of this moment: without files in memory, the key
+        # is on a disk while OpenSSL reads it.
         once = secrets.token_hex().encode()
         content = store.key.private_bytes(
             serialization.Encoding.PEM,
@@ -438,7 +451,7 @@ class _Stores:
 
 
 def _key_sources(config: ClientConfig) -> tuple[_Source | None, _Source | None]:
-    """Where the client's certificate chain and its key are."""
+    """Return where the client's certificate chain and its key are."""
     chain = _Source.of(
         config, "ssl_certificate_location", "ssl_keystore_certificate_chain"
     )
@@ -486,6 +499,7 @@ def _check_company(
 
 def _is_pem(source: _Source, data: bytes, declared: str | None) -> bool:
     """Whether the content is PEM, and not PKCS12."""
+    # PEM may begin with text, as openssl writes it, so it is searched for.
     is_pem = source.path is None or b"-----BEGIN " in data
     if not is_pem and not data.startswith(b"\x30"):  # an ASN.1 SEQUENCE
         raise source.wrong(
@@ -503,7 +517,7 @@ def _is_encrypted(block: bytes) -> bool:
 
 
 def _why(error: BaseException) -> str:
-    """OpenSSL's words, without the place in its source."""
+    """Return OpenSSL's message, without the line in its source."""
     reason = error.reason if isinstance(error, ssl.SSLError) else None
     text = reason.lower().replace("_", " ") if reason else str(error)
     return re.sub(r" \(_ssl\.c:\d+\)", "", text)
@@ -533,6 +547,7 @@ def _open_pkcs12(
         ) from None
     except (ValueError, TypeError):
         pass
+    # A common mistake: a single certificate in DER begins with the same byte.
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=data)
     except ssl.SSLError:
@@ -563,7 +578,10 @@ def _pem(certificate: Certificate) -> bytes:
 
 
 def _check_expiry(source: _Source, certificate: bytes) -> None:
-    """Refuse a certificate, in DER, that has expired: each broker would."""
+    """Refuse a certificate, in DER, that has expired.
+
+    Each broker would refuse it, with an alert of TLS that names no reason.
+    """
     try:
         end = _not_after(certificate)
     except (ValueError, IndexError):
@@ -575,7 +593,10 @@ def _check_expiry(source: _Source, certificate: bytes) -> None:
 
 
 def _not_after(certificate: bytes) -> datetime:
-    """When a certificate expires (RFC 5280, 4.1): ``ssl`` tells that of peers only."""
+    """Return when a certificate expires (RFC 5280, 4.1).
+
+    ``ssl`` reads only certificates of peers, and ``cryptography`` is an extra.
+    """
     at, _ = _element(certificate, 0)  # Certificate
     at, _ = _element(certificate, at)  # its tbsCertificate
     if certificate[at] == _VERSION:
@@ -586,13 +607,16 @@ def _not_after(certificate: bytes) -> datetime:
     at = sum(_element(certificate, at))  # notBefore
     begin, size = _element(certificate, at)
     text = certificate[begin : begin + size].decode("ascii")
+    # Two digits for a year before 2050. For 50 to 68, strptime and RFC 5280 mean
+    # different centuries: no certificate ended from 1950 to 1968.
     form = "%y%m%d%H%M%SZ" if certificate[at] == _UTC_TIME else "%Y%m%d%H%M%SZ"
     return datetime.strptime(text, form).replace(tzinfo=UTC)
 
 
 def _element(data: bytes, at: int) -> tuple[int, int]:
-    """Where the content of the DER element at ``at`` begins, and its size."""
+    """Return where the content of the DER element at ``at`` begins, and its size."""
     size = data[at + 1]
+    # The long form: the low bits say how many bytes the size takes.
     if size < 0x80:
         return at + 2, size
     begin = at + 2 + (size & 0x7F)

@@ -1,7 +1,7 @@
 """The bearer token of a client: one for all connections, renewed before it ends.
 
-Invariant: at most one call of the provider runs at a time, and it runs in a task of the
-`TokenSource`: a caller that is cancelled ends its own wait alone.
+Invariant: at most one call of the provider runs at a time, in a task of the
+`TokenSource`. A caller that is cancelled ends only its own wait.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from kafkaio.types import Token
 
 #: The wait after a failure, in milliseconds: the first, and the longest.
 _BACKOFF: Final = Backoff(500, 30_000)
-#: The wall clock may be set: the time to ask is looked at again after so many seconds.
+#: Seconds after which the due time is checked again: somebody may set the wall clock.
 _LONGEST_SLEEP: Final = 30.0
 
 
 class TokenSource:
     """Keeps the token of a client.
 
-    The first `token` asks the provider. From then on a new token is asked for at 0.72
-    to 0.8 of the life of the present one, in the background. Until the new one has
-    come the present one is used, to its end. A provider that fails is asked again after
-    0.5 s, then after twice as long each time, up to 30 s (each +-20 %). In between,
-    callers get the last error at once if there is no token. Belongs to one event loop.
+    The first `token` calls the provider. From then on a background task gets a new
+    token at 0.72 to 0.8 of the life of the present one, which is used until the new one
+    arrives or until its end. A provider that fails is called again after 0.5 s, then
+    after twice as long each time, up to 30 s (each +-20 %). In between, callers without
+    a token get the last error at once. Belongs to one event loop.
 
     Args:
         provider: returns a token when it is awaited.
@@ -47,9 +47,9 @@ class TokenSource:
         self._name = name_of(provider)
         self._refresh = TokenRefresh(_BACKOFF)
         self._token: Token | None = None
-        # What went wrong last.
+        # The last error of the provider, for callers during a pause.
         self._failure: AuthenticationError | None = None
-        # Set when the running call of the provider has ended, in whatever way.
+        # Set when the running call of the provider ends, successfully or not.
         self._asking: asyncio.Event | None = None
         self._supervisor: Supervisor | None = None
         self._crash: BaseException | None = None
@@ -68,18 +68,21 @@ class TokenSource:
                 token. The text names the provider, and never the token.
             ClosedError: the source is closed.
         """
+        # `_ask` sets `_asking` before it returns, so that all callers of this moment
+        # wait for one call of the provider.
         is_over = self._is_closed or self._crash is not None
         if not is_over and not self._refresh.is_valid(_now()):
             if self._asking is None and self._refresh.may_ask(_now()):
                 self._ask()
             if self._asking is not None:
                 await self._asking.wait()
+        # Both may have changed during the wait: closing wakes the callers, too.
         if self._is_closed or self._crash is not None:
             raise ClosedError(f"{self!r}: closed") from self._crash
         if self._token is not None and self._refresh.is_valid(_now()):
             return self._token
         failure = self._failure or self._failed("returned a token that has ended since")
-        # A copy, because each raise adds to the traceback of what it raises.
+        # A copy: each raise appends to the traceback of the error that it raises.
         raise AuthenticationError(
             str(failure),
             mechanism=failure.mechanism,
@@ -111,6 +114,7 @@ class TokenSource:
             wait = self._refresh.due - _now()
             if wait > 0:
                 await asyncio.sleep(min(wait, _LONGEST_SLEEP))
+            # A caller without a token may have started a call already.
             elif self._asking is not None:
                 await self._asking.wait()
             else:
@@ -126,11 +130,17 @@ class TokenSource:
             self._failure = failure
             self._refresh.failed(_now(), roll())
         finally:
+            # Also if this task is cancelled: nobody would wake the callers otherwise.
+            # None first, so that a woken caller can ask again.
             self._asking = None
             asking.set()
 
     async def _obtain(self) -> None:
-        """Take a token from the provider, or raise what is wrong with what it did."""
+        """Get a token from the provider, and check it.
+
+        Raises:
+            AuthenticationError: the provider failed, was late or returned no token.
+        """
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
@@ -141,7 +151,7 @@ class TokenSource:
             if limit.expired():
                 late = f"returned no token within {self._timeout:.3g} s"
                 raise self._failed(late) from None
-            # Its text may quote the token: it stays with the cause.
+            # The text may quote the token: only the cause keeps it.
             raise self._failed(f"failed with {type(error).__name__}") from error
         problem = _problem(given)
         if problem or not isinstance(given, Token):
@@ -154,7 +164,8 @@ class TokenSource:
         call: object = self._provider()
         if not inspect.isawaitable(call):
             kind = type(call).__name__
-            # The error may be shown with the variables of this call.
+            # Error reports may show the variables of this frame: a plain function
+            # may have returned the token itself.
             del call
             raise self._failed(f"returned {kind}, no awaitable: make it async")
         returned: list[object] = []
@@ -166,8 +177,8 @@ class TokenSource:
             except Exception as error:  # noqa: BLE001 - raised below, in no group
                 raised.append(error)
 
-        # A task of its own: if the provider lets a cancellation out that nobody asked
-        # for, that ends this task alone.
+        # A task of its own: if the provider raises CancelledError though nobody has
+        # cancelled it, only this task ends.
         async with TaskGroup() as group:
             group.start_soon(wait, call)
         if returned:
@@ -192,17 +203,18 @@ def no_token(what: str, reason: str = "") -> AuthenticationError:
 
 
 def name_of(function: object) -> str:
-    """The name of a user's function, or of the class of an object that is called."""
+    """Return the name of a user's function, or of the class of a callable object."""
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can be sent as a token: printable ASCII without spaces."""
+    """Return whether a text can be sent as a token: printable ASCII without spaces."""
+    # The message of OAUTHBEARER divides its fields by control characters (RFC 7628).
     return bool(text) and all("!" <= character <= "~" for character in text)
 
 
 def _problem(given: object) -> str:
-    """What is wrong with a provider's result; empty for a token that can be used."""
+    """Return what is wrong with a provider's result; empty for a usable token."""
     if not isinstance(given, Token):
         return f"returned {type(given).__name__}, and not Token"
     value: object = given.value

@@ -1,7 +1,7 @@
-"""What a read reads: topics, and where it starts and ends, as options say it.
+"""The topics of a read, and where it starts and ends, as the options say.
 
-`check_bounds` holds what a batch cannot have. What the bounds mean for the partitions
-that there are is decided in `kafkaio.spark._offsets`.
+`check_bounds` refuses bounds that a batch cannot have. `kafkaio.spark._offsets` applies
+bounds to the partitions that exist.
 
 State: none; everything here is immutable.
 """
@@ -25,7 +25,7 @@ LATEST: Final = -1
 
 _MAX = 2**63 - 1
 #: More than the year 9999 in milliseconds, and less than any time of this century in
-#: microseconds. The greatest integer of all stands for no end.
+#: microseconds. The greatest 64-bit integer means no end.
 _LATEST_TIME = 10**15
 _NANOSECONDS = 10**17
 
@@ -69,7 +69,7 @@ Bound: TypeAlias = Literal["earliest", "latest"] | AtOffsets | AtTime | AtTimes
 
 @dataclass(frozen=True, slots=True)
 class ReadTopics:
-    """What is read: one of the three is set.
+    """The topics of a read: one of the three attributes is set.
 
     Attributes:
         names: topics by name (``subscribe``).
@@ -102,7 +102,7 @@ def read_pattern(name: str, text: str) -> ReadTopics:
     """Read a regular expression for the names of topics.
 
     Raises:
-        ConfigurationError: it is none of Python's.
+        ConfigurationError: Python cannot compile it.
     """
     try:
         re.compile(text)
@@ -121,6 +121,7 @@ def read_partitions(name: str, text: str) -> ReadTopics:
     example = '{"orders":[0,1],"payments":[0]}'
     found = []
     for topic, numbers in _json(name, text, example).items():
+        # `type`, and not isinstance: JSON's true is an int of Python.
         if not isinstance(numbers, list) or not all(
             type(n) is int and n >= 0 for n in numbers
         ):
@@ -184,6 +185,8 @@ def _check_time(what: str, time: int) -> None:
     """
     if time < _LATEST_TIME or time == _MAX:
         return
+    # A time of 2001 and later in nanoseconds is above 10**18, and one in microseconds
+    # is below 10**17 until the year 5138.
     is_nano = time >= _NANOSECONDS
     unit, factor = ("nanoseconds", 10**6) if is_nano else ("microseconds", 10**3)
     raise ConfigurationError(
@@ -199,7 +202,7 @@ def _milliseconds(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return 1735689600000
+        return 1735689600000  # an example: the start of 2025
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)
@@ -288,6 +291,8 @@ def _pairs(
 def _check_pairs(
     first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int], what: str
 ) -> None:
+    # A partition with only one of the bounds would be read from or to an offset that
+    # nobody has chosen.
     odd = sorted(first.keys() ^ last.keys())
     if odd:
         names = ", ".join(f"{t}-{p}" for t, p in odd)
@@ -296,6 +301,7 @@ def _check_pairs(
             f"has {names}"
         )
     for tp, start in first.items():
+        # A negative end is -1 (the latest) or -2: only the cluster knows its place.
         if 0 <= last[tp] < start:
             raise ConfigurationError(
                 f"{tp.topic}-{tp.partition}: the starting {what} {start} is after the "

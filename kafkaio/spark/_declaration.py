@@ -1,12 +1,11 @@
 """How the options of the data source are declared and read.
 
-An option is a field of `ReadOptions` or `WriteOptions`, and is declared there by
-`spark_option`, which is `kafkaio._config.declaration.option` with what Spark adds: its
-spelling of the name, and whether the option is for batches, for streams or for both.
-All else follows from the declaration: reading, checks, the docstrings of the classes,
-and the table in the guide.
+An option is a field of `ReadOptions` or `WriteOptions`. `spark_option` declares it:
+`kafkaio._config.declaration.option` with Spark's spelling of the name, and whether the
+option is for batches, for streams or for both. Reading, checks, the docstrings of the
+classes and the table in the guide follow from the declaration.
 
-Spark hands options over as text, and ignores the letter case of their names.
+Spark passes options as text, and ignores the letter case of their names.
 
 State: none.
 """
@@ -34,7 +33,7 @@ _log = logging.getLogger("kafkaio.spark")
 
 
 class _SparkFacts(NamedTuple):
-    """What Spark adds to the declaration of an option.
+    """The facts of an option that only Spark needs.
 
     Attributes:
         name: the name in Spark's spelling; empty for that of the field in camelCase.
@@ -79,6 +78,7 @@ class SparkOption(NamedTuple):
                 option.
         """
         place: _SparkFacts = self.field.metadata["place"]
+        # An empty text is an error of its own, whatever form the option has.
         if place.read is None or not text.strip():
             return read_text(self.field, self.name, text)
         return place.read(self.name, text.strip())
@@ -127,6 +127,7 @@ def declared_by(
     found = []
     for declared in fields(config):
         place: _SparkFacts | None = declared.metadata.get("place")
+        # Fields such as `is_stream` and `kafka` are not options.
         if place is None:
             continue
         here = {"batch": (batch,), "stream": (stream,)}.get(place.only, (batch, stream))
@@ -225,6 +226,7 @@ def divided(
         found = next((each for each in named if use in each.uses), None)
         if found is not None:
             own[found] = text
+        # As Spark's connector does: an error would stop jobs that run with it.
         elif not any(use in each.ignored for each in named):
             raise _no_option(given, use, named, every)
         else:

@@ -1,10 +1,10 @@
-"""Failures in the words of a Spark user: one sentence each, and of bounded length.
+"""Errors for users of Spark: one sentence each, of bounded length.
 
 Spark shows an error of a Python data source as the last line of a traceback in the
-driver. So that line names what failed (a partition or a host), in which process, and
-what to do about it. `explained` makes such sentences of kafkaio's errors. `plainly`
-leaves one frame of their traceback, so that the sentence is near the top of what
-PySpark prints. Many partitions with one cause make one sentence: `lost`, `warn_lost`.
+driver. So that line names the partition or host, the process, and the remedy.
+`explained` turns kafkaio's errors into such sentences. `plainly` leaves one frame of
+their traceback, so that PySpark prints the sentence near the top. Many partitions with
+one cause make one sentence: `lost`, `warn_lost`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _log = logging.getLogger("kafkaio.spark")
-#: How many of many partitions an error or a warning names.
+#: The most partitions that an error or a warning names: a topic may have thousands.
 _NAMED: Final = 5
 #: Limits the warnings of this process; made with the first.
 _limiter: Limiter | None = None
@@ -56,7 +56,8 @@ class DataLost(DataSourceError):
     """Records that were to be read do not exist, and ``failOnDataLoss`` is true."""
 
 
-#: What to do about an error, by its class; the first that fits.
+#: The remedy for an error, by its class. The first that fits counts, so subclasses
+#: stand before their bases.
 _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (
         UnknownTopicOrPartition,
@@ -100,6 +101,8 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
 
 def process() -> str:
     """Return the name of this process: a task of Spark, or planning in the driver."""
+    # With the host: Spark's own traceback does not name it, and many causes (DNS, a
+    # firewall, a missing file) concern one host.
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -129,12 +132,13 @@ def explained(what: str) -> Iterator[None]:
     except KafkaError as error:
         advice = next((a for kind, a in _ADVICE if isinstance(error, kind)), "")
         cause = error.__cause__
-        # Often the error repeats its cause; of one without a text, the class is told.
+        # Many errors repeat their cause. The class is shown of a cause without a text.
         is_told = cause is None or (str(cause) and str(cause) in str(error))
         why = "" if is_told else f" ({type(cause).__name__}: {cause})"
         raise DataSourceError(
             f"{process()}: {what} failed: {type(error).__name__}: {error}{why}"
             + (f"; {advice}" if advice else "")
+            # No chain: Spark would print each traceback of it above the sentence.
         ) from None
 
 
@@ -142,10 +146,11 @@ def explained(what: str) -> Iterator[None]:
 def one_of_many() -> Iterator[None]:
     """Raise one error where an operation of `kafkaio.Admin` failed for several items.
 
-    That is the first one that cannot pass, else the first one; the group is its cause.
+    That is the first error that is not retriable, else the first one. The group is its
+    cause.
 
     Raises:
-        KafkaError: in place of an `AdminErrors`, which is no KafkaError.
+        KafkaError: in place of an `AdminErrors`, which is not a KafkaError.
     """
     try:
         yield
@@ -155,10 +160,10 @@ def one_of_many() -> Iterator[None]:
 
 
 def plainly(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function that Spark calls: of kafkaio's errors only one frame is left.
+    """Decorate a function that Spark calls: kafkaio's errors keep one frame only.
 
-    PySpark prints a traceback before the error itself. Those errors say all that helps;
-    the frames in which they arose are logged at the level DEBUG. Other errors keep all
+    PySpark prints a traceback before the error itself. Kafkaio's errors explain
+    themselves; their frames are logged at the level DEBUG. Other errors keep all
     frames.
     """
 
@@ -173,7 +178,7 @@ def plainly(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def plainly_each(items: Iterator[T]) -> Iterator[T]:
-    """Yield items; of kafkaio's errors that come instead only one frame is left."""
+    """Yield items; errors of kafkaio keep one frame only, as with `plainly`."""
     try:
         yield from items
     except KafkaError as error:
@@ -181,7 +186,7 @@ def plainly_each(items: Iterator[T]) -> Iterator[T]:
 
 
 def _plain(error: KafkaError) -> KafkaError:
-    _log.debug("what Spark called has failed", exc_info=error)
+    _log.debug("a call of Spark has failed", exc_info=error)
     return error.with_traceback(None)
 
 
@@ -237,8 +242,8 @@ def warn(kind: str, subject: object, text: str, count: int = 1) -> None:
         text: the warning.
         count: how many warnings this one stands for.
     """
-    # Loaded where something is wrong: this module is imported whenever Spark looks for
-    # a format.
+    # Loaded only where something is wrong: Spark imports this module whenever it looks
+    # for a format.
     from kafkaio._runtime.log import Limiter
 
     global _limiter

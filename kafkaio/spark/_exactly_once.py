@@ -1,32 +1,31 @@
-"""Exactly once: what one attempt of a task does, without Spark.
+"""Exactly once: one attempt of a task, without Spark.
 
-Spark runs a task several times: after a failure, beside a slow attempt (speculation),
-and all tasks of a batch again when a driver starts from a checkpoint, or a job is run
-again; then there may be other tasks. It also loses messages of success. So each attempt
-has a transaction of its own, and in it a *marker*, from which later attempts learn that
-its rows are in. `kafkaio.spark._marker_state` says what markers mean, and
-`kafkaio.spark._marker_stores` where they are kept.
+Spark runs a task several times: after a failure, and beside a slow attempt
+(speculation). It repeats all tasks of a batch, and may divide the rows differently,
+when a driver starts from a checkpoint or a job is run again. It also loses messages of
+success. So each attempt has a transaction of its own, with a *marker*, from which later
+attempts learn that its rows are in. `kafkaio.spark._marker_state` defines the markers,
+and `kafkaio.spark._marker_stores` keeps them.
 
 The transactional id is ``<prefix>-<app>-<task>``. The number of the attempt is not part
-of it, because attempts have to fence one another. The order of the steps is what makes
-it right:
+of it, because attempts have to fence each other. The correctness depends on the order
+of the steps:
 
-1. The first rows are awaited: a transaction has a time limit, and begins with step 3.
-2. InitProducerId. It fences all other attempts of the task: of those that are under
-   way, none can commit any more, and one that was just committing has committed when it
-   returns. A worker that has written the version before goes on with the producer that
-   it has (`kafkaio.spark._kept` says why it may).
-3. *Begun* is written in the transaction, and the markers are read at least up to it.
-4. `decide` says what to do. Where no other run is seen, all rows are written, the
-   marker is added, and the transaction is committed.
-5. Where another run has begun the same version, what is in is compared and not written
-   again; what is not in is written, and the transaction is left open for the driver,
-   which commits or aborts it when it has seen the rows of all tasks
-   (`kafkaio.spark._judgement`).
+1. Wait for the first rows: a transaction has a time limit, and begins with step 3.
+2. InitProducerId. It fences all other attempts of the task: none that is running can
+   commit any more, and one that was committing has committed when it returns. A worker
+   that wrote the previous version reuses its producer (`kafkaio.spark._kept` has the
+   proof).
+3. Write *begun* in the transaction, and read the markers at least up to it.
+4. `decide` chooses the action. If no other run has begun, write all rows, add the
+   marker, and commit the transaction.
+5. If another run has begun the same version, rows that are in are compared and not
+   written again. Others are written, and the transaction is left open. The driver ends
+   it when it knows the rows of all tasks (`kafkaio.spark._judgement`).
 
-Invariants: in each version, of all attempts of a task at most one commits; and nothing
-of a run that divides the rows in another way becomes visible. If steps 2 and 3 changed
-places, two attempts could both find no marker and commit one after the other
+Invariants: in each version, at most one attempt of a task commits, and nothing of a run
+that divides the rows differently becomes visible. With steps 2 and 3 exchanged, two
+attempts could both find no marker, and commit one after the other
 (`docs/adr/0024-the-task-commits-and-not-the-driver.md`,
 `docs/adr/0041-a-repeated-version-is-judged-by-its-driver.md`).
 """
@@ -43,8 +42,9 @@ from kafkaio._client.client import cluster_of
 from kafkaio._config import ProducerConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._producer import Producer, Transaction
+from kafkaio._producer import Producer
 from kafkaio._producer.detached import DetachedTransaction, detach
+from kafkaio._producer.transaction import Transaction
 from kafkaio.errors import (
     BrokerError,
     Fenced,
@@ -87,10 +87,11 @@ _log = logging.getLogger("kafkaio.spark")
 #: get into the transaction of the next one (KIP-890).
 _FEATURE: Final = "transaction.version"
 _SAFE_LEVEL: Final = 2
-#: The coordinators of so many tasks are found together.
+#: The coordinators of that many tasks are looked up with one request: a worker runs
+#: other tasks later.
 _FOUND_TOGETHER: Final = 64
-#: Codes by which brokers refuse the requests of a producer that was fenced, or whose
-#: transaction has timed out: which of both is not said.
+#: Codes by which brokers refuse a producer that was fenced, or whose transaction has
+#: timed out. They do not say which.
 _FENCING: Final = frozenset(
     {
         ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -102,13 +103,13 @@ _FENCING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """What an attempt did that succeeded.
+    """The result of a successful attempt.
 
     Attributes:
         rows: number of rows of its input.
         digest: their digest (`RowDigest`).
         is_skipped: whether nothing was written, since rows were in.
-        outcome: what became of its rows.
+        outcome: the fate of its rows.
         found: its rows, as markers keep them.
         expected: the rows of the whole batch, if it was in.
         held: its transaction, if it was left open for the driver.
@@ -133,10 +134,10 @@ class TaskAttempt:
         config: the options of the producer. Its ``transactional_id`` and the options
             of the client are not taken from it.
         on_mismatch: what a replay with other rows does: ``fail`` or ``warn``.
-        run: which execution of the write it belongs to; its driver must judge what it
-            leaves open. Without one there is no driver: the attempt leaves nothing
-            open, and a task with other rows than before keeps all further tasks of the
-            version from writing.
+        run: the execution of the write that it belongs to. The driver of the run must
+            decide on transactions that it leaves open. An empty run has no driver: the
+            attempt leaves no transaction open, and a task with other rows than before
+            stops all further tasks of the version.
         markers: keeps the markers; groups by default.
         producers: keeps producers for the next task; none is kept by default.
     """
@@ -189,8 +190,8 @@ class TaskAttempt:
             except AttemptFailed:
                 if self._is_begun:
                     raise
-                # It was replaced since, which is no failure of this attempt: nothing
-                # of it was written, and a new producer fences as any other does.
+                # The kept producer was replaced, and has written nothing. The rows are
+                # still unread, so the attempt can start over with a new producer.
         producer = self.producer()
         try:
             await self.start(producer)
@@ -205,7 +206,8 @@ class TaskAttempt:
         try:
             result = await self._run(producer, rows, put)
         except BaseException as error:
-            # What is open was aborted, or the next attempt aborts it.
+            # Closed without waiting: an open transaction was aborted, or the next
+            # attempt aborts it.
             await producer.close(timeout=0)
             if isinstance(error, KafkaError) and _is_of_attempt(error):
                 raise self._failed(error) from error
@@ -236,7 +238,7 @@ class TaskAttempt:
             (transactional_id(name.prefix, name.app, task) for task in tasks),
         )
         await producer.start()
-        level = cluster_of(self.client).feature_level(_FEATURE)
+        level = cluster_of(self.client).features.level(_FEATURE)
         if level < _SAFE_LEVEL:
             _warn_of_level(level)
 
@@ -256,7 +258,8 @@ class TaskAttempt:
                 return await self._write(tx, rows, put)
             if decision is Decision.HOLD and self.run_id:
                 return await self._hold(tx, rows, put)
-            # Nothing is written: readers shall not wait while the input is read.
+            # Nothing is written. Abort now: an open transaction would hold up readers
+            # of committed records while the input is read.
             await tx.abort()
         digest = RowDigest()
         async for batch in rows:
@@ -290,6 +293,7 @@ class TaskAttempt:
         """Write all rows and the marker; commit only if nothing is left to judge."""
         result = await self._write(tx, rows, put)
         name = self.name
+        # Read again: since `begin`, other tasks of this run may have verified the rest.
         state = await self.markers.again(name, self.run_id)
         if may_commit(state, name.task, name.version, self.run_id):
             return result
@@ -300,7 +304,7 @@ class TaskAttempt:
         """Compare the rows with those that this run has committed."""
         if marker.rows is None or not marker.rows.is_same(found):
             await self._mismatch(marker, found)
-            # What is in counts, and not what was dropped.
+            # The driver adds up the rows that are in, and not the dropped ones.
             return _result(marker.rows or found, Outcome.REPEATED)
         _log.info("%s was committed by an earlier attempt: skipped", self.name)
         return _result(found, Outcome.REPEATED)
@@ -385,7 +389,10 @@ class TaskAttempt:
 async def _begun(
     batches: AsyncIterable[pa.RecordBatch],
 ) -> AsyncIterator[pa.RecordBatch]:
-    """Wait for the first batch, and return an iterator over all of them."""
+    """Wait for the first batch, and return an iterator over all of them.
+
+    Spark may compute for minutes before it gives the first row.
+    """
     source = aiter(batches)
     first = await anext(source, None)
 
@@ -417,12 +424,13 @@ def _result(
 
 
 def _is_of_attempt(error: KafkaError) -> bool:
-    """Whether an error says what became of the attempt: another one can be made."""
+    """Return whether an error ends this attempt, and another one may succeed."""
     kinds = Fenced, TransactionAborted, OutcomeUnknown
     return isinstance(error, kinds) or _is_fenced(error)
 
 
 def _is_fenced(error: BaseException | None) -> bool:
+    # A producer's error may wrap the broker's.
     while error is not None:
         if isinstance(error, BrokerError) and error.code in _FENCING:
             return True

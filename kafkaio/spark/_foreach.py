@@ -1,7 +1,7 @@
 """Writes micro-batches from ``foreachBatch``: for update mode, and for several sinks.
 
-A Python data source cannot be the sink of a query in update mode. In ``foreachBatch``
-each micro-batch is written as a batch, whatever the output mode is.
+A Python data source cannot be the sink of a query in update mode. ``foreachBatch``
+writes each micro-batch as a batch, in every output mode.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def foreach_batch_writer(
         ConfigurationError: an option is unknown or impossible.
     """
     given = {name: str(value) for name, value in options.items()}
+    # Checked once, before the query starts, and not with its first micro-batch.
     checked = WriteOptions.of(given, is_stream=True)
 
     def write(batch: DataFrame, batch_id: int) -> None:
@@ -58,6 +59,7 @@ def foreach_batch_writer(
 
 
 def _query_id(batch: DataFrame) -> str:
+    # A session of Spark Connect has no context, and no local properties.
     context = getattr(batch.sparkSession, "_sc", None)
     found = None if context is None else context.getLocalProperty(_QUERY_ID)
     if not found:

@@ -1,21 +1,21 @@
-"""What the driver does when all tasks of a write have reported.
+"""The driver's part of a write, after all tasks have reported.
 
-Usually nothing is left to decide: all tasks have committed, and a batch notes that it
-is in as a whole. Where another run had begun the same version, tasks have left their
-transactions open. Then the driver
+Usually all tasks have committed, and a batch only records that it is in as a whole.
+Where another run had begun the same version, tasks have left their transactions open.
+Then the driver
 
-1. fences what other runs have open, and waits until it is decided;
+1. fences the open transactions of other runs, and waits until they have ended;
 2. reads the markers again;
-3. judges (`kafkaio.spark._marker_state.judge`): it commits what the tasks hold if that
-   completes what other runs have committed; it aborts it if the version is in already,
-   and if the rows do not go together, which is a `ReplayMismatch`;
-4. notes that the version is in.
+3. judges (`kafkaio.spark._marker_state.judge`): it commits the transactions of its
+   tasks if they complete what other runs have committed. It aborts them if the version
+   is in already, or if the rows do not match, which is a `ReplayMismatch`;
+4. records that the version is in.
 
-It may die between any two of these steps. A transaction that it leaves open is aborted
-by the next attempt of its task, by the next driver, or by its time-out; one that it has
-committed is one more that other runs have committed, for the next run.
+It may die between any two of these steps. The next attempt of a task, the next driver,
+or the time limit aborts a transaction that it leaves open. For the next run, one that
+it has committed is a transaction of another run.
 
-It is imported by processes that live for one call: without pyarrow.
+Processes that live for one call import this module, so it does not import pyarrow.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from kafkaio.spark._marker_stores import MarkerStorePort
 
 _log = logging.getLogger("kafkaio.spark")
 
-#: Seconds that it may take to abort what other runs have open.
+#: Seconds for aborting the open transactions of other runs.
 _FENCE_TIMEOUT: Final = 60.0
 
 
 class AttemptFailed(KafkaError):
-    """An attempt ended without a commit that it knows of.
+    """An attempt ended without a confirmed commit.
 
-    Another attempt can succeed: the markers tell it what became of this one.
+    Another attempt can succeed: the markers show whether this one has committed.
     """
 
     retriable = True
@@ -64,9 +64,9 @@ class AttemptFailed(KafkaError):
 class ReplayMismatch(KafkaError):
     """A batch, or a task of it, was run again with other rows than those that are in.
 
-    To write them would double rows, and to drop them may lose rows. It comes of a query
-    whose rows cannot be repeated; or whose tasks were divided in another way after some
-    of them had been committed, and not all.
+    Writing them would double rows, and dropping them may lose rows. Either the query
+    does not repeat its rows, or they were divided differently after some tasks, but not
+    all, had committed.
     """
 
 
@@ -144,10 +144,10 @@ class VersionWrite:
     async def commit(
         self, reports: Sequence[TaskReport], held: Mapping[int, DetachedTransaction]
     ) -> None:
-        """Decide on what the tasks have left open; note that the version is in.
+        """Decide on the open transactions of the tasks; record that the version is in.
 
         Args:
-            reports: what all tasks have told.
+            reports: the reports of all tasks.
             held: the transactions that they have left open, by task.
 
         Raises:
@@ -182,7 +182,7 @@ class VersionWrite:
             await self._finish(judgement.committed)
 
     async def drop(self, held: Mapping[int, DetachedTransaction]) -> None:
-        """Abort what the tasks have left open.
+        """Abort the open transactions of the tasks.
 
         Raises:
             KafkaError: not all of it is known to be aborted.
@@ -195,12 +195,14 @@ class VersionWrite:
             await fence(self._client, ids, _FENCE_TIMEOUT)
 
     async def _decided(self, reports: Mapping[int, TaskReport]) -> AppState:
-        """Fence what other runs have open; return the markers after that."""
+        """Fence the open transactions of other runs; return the markers after that."""
         state = await self._look(reports)
         others = to_fence(state, self._name.version, self._name.run)
         if not others:
             return state
         await self._fence(others)
+        # Fencing has ended these transactions, so the markers show how. One that is
+        # open now has lost its control batch, or belongs to another driver.
         state = await self._look(reports)
         if others := to_fence(state, self._name.version, self._name.run):
             ids = ", ".join(self._name.id_of(task) for task in others)
@@ -216,7 +218,8 @@ class VersionWrite:
         name = self._name
         state = await self._markers.look(name.scope, name.version)
         for task, report in reports.items():
-            # A store that lists open transactions does not know of which run they are.
+            # Groups list open transactions without their runs: the producer id shows
+            # which ones are our own.
             begun = state.open.get(task)
             if begun is None or begun.run != UNKNOWN_RUN:
                 continue
@@ -230,7 +233,7 @@ class VersionWrite:
         reports: Mapping[int, TaskReport],
         held: Mapping[int, DetachedTransaction],
     ) -> None:
-        """Commit what the tasks hold: nothing of it, if a part of it is gone."""
+        """Commit the open transactions of the tasks; none, if one of them is gone."""
         version, run = self._name.version, self._name.run
         if lost := ours_lost(state, version, run, reports):
             raise AttemptFailed(
@@ -253,7 +256,8 @@ class VersionWrite:
             await self._find_out(unknown)
 
     async def _find_out(self, tasks: Sequence[int]) -> None:
-        """Find out whether commits were taken that got no answer."""
+        """Find out whether commits without an answer have succeeded."""
+        # Fencing waits for a commit that is under way, so that the markers are final.
         await self._fence(tasks)
         state = await self._markers.look(self._name.scope, self._name.version)
         expected = self._name.version, self._name.run
@@ -270,7 +274,7 @@ class VersionWrite:
             )
 
     async def _finish(self, rows: RowSum) -> None:
-        """Note that the version is in. If that fails, the rows are in all the same."""
+        """Record that the version is in; a failure is only logged: the rows are in."""
         name = self._name
         try:
             await self._markers.finish(name.scope, name.version, name.run, rows)

@@ -1,7 +1,7 @@
 """The options of Kafka's own client, as Spark's users give them: ``kafka.*``.
 
-They are checked in the driver, and resolved in each process that connects: a value may
-name a secret instead of holding it (`kafkaio.security._references`).
+The driver checks them, and each process that connects resolves their references to
+secrets (`kafkaio.security._references`).
 
 State: none; everything here is immutable.
 """
@@ -23,7 +23,8 @@ C = TypeVar("C", bound=ClientConfig)
 
 _JAAS: Final = "sasl.jaas.config"
 _PASSWORD: Final = {"username": "x", "password": "x"}
-#: By mechanism, what stands for a login module that a reference names.
+#: For each mechanism, a login module for the checks in the driver, where a reference
+#: names the real one: its content may exist on the executors only.
 _STAND_INS: Final = {
     "PLAIN": LoginModule("PlainLoginModule", _PASSWORD),
     "SCRAM-SHA-256": LoginModule("ScramLoginModule", _PASSWORD),
@@ -65,7 +66,7 @@ class KafkaProperties:
         return dict(self._given).get(name)
 
     def check(self, config: type[ClientConfig], defaults: Mapping[str, str]) -> None:
-        """Check names and values; values with references are not looked at.
+        """Check names and values; values with references are not resolved.
 
         Raises:
             ConfigurationError: a name is unknown or a value is impossible.
@@ -112,6 +113,8 @@ class KafkaProperties:
         except ConfigurationError:
             if not by_reference:
                 raise
+        # Outside of the handler: that error may quote the secret, so it must be neither
+        # the cause nor the context of this one.
         names = ", ".join(f"kafka.{name}" for name in by_reference)
         raise ConfigurationError(
             f"a value that a reference stands for is impossible: one of {names}"
@@ -133,8 +136,8 @@ def _resolved(name: str, value: str) -> str:
 def _module(text: str, resolved: Callable[[str], str]) -> LoginModule | str:
     """Read ``sasl.jaas.config``, and resolve the references in its values.
 
-    It is read first, so that a password may have a quote or a semicolon. A text that is
-    one reference is resolved first.
+    The text is parsed before its references are resolved, so that a password may have a
+    quote or a semicolon. A text that is one reference is resolved before it is parsed.
 
     Args:
         text: the text.
@@ -157,6 +160,7 @@ def _stand_in(config: type[ClientConfig], name: str) -> object:
     for declared in fields(config):
         dotted = declared.name.replace("_", ".")
         if name == dotted or name in option_of(declared).aliases:
+            # Without a default, any text passes the checks; else the default does.
             is_text = declared.default is None and not option_of(declared).choices
             return name if is_text else declared.default
     return name

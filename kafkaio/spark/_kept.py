@@ -1,23 +1,23 @@
 """Producers with transactional ids that a worker keeps from task to task.
 
-To start one takes two round trips: to find the coordinator, and InitProducerId. A
-worker that writes the same task in one micro-batch after the other keeps its producer.
+Starting a producer takes two round trips: FindCoordinator and InitProducerId. A worker
+that writes the same task in each micro-batch keeps its producer.
 
-That is right beside "the marker is read after the epoch is ours". The coordinator takes
-requests of an id under one epoch at a time, and epochs only grow. Say that a producer
-got its epoch at a time G (by InitProducerId, or by the end of its last transaction),
-that its next attempt reads the marker at R, and that the coordinator takes its EndTxn
-at E under that epoch. Then nobody else has got an epoch between G and E. An attempt of
-another producer that was committed was so before G. Its rows and its marker were
-complete at G, because the coordinator gives no epoch before that. G comes before R, so
-the marker tells of it. An attempt of another producer that is committed later gets its
-epoch after E, and finds the marker of this one.
+This does not break the rule "read the marker after the epoch is ours". The coordinator
+accepts requests of an id under one epoch at a time, and epochs only grow. Let a
+producer get its epoch at time G (by InitProducerId, or by the end of its last
+transaction), let its next attempt read the marker at R, and let the coordinator accept
+its EndTxn at E under that epoch. Then no other producer got an epoch between G and E.
+If an attempt of another producer committed, it did so before G, and its rows and its
+marker were complete at G, because the coordinator gives no epoch before that. G is
+before R, so this attempt reads that marker. An attempt of another producer that commits
+later gets its epoch after E, and reads the marker of this one.
 
-A producer that another process has replaced finds out with its first request. That
-should not be its rows, since Spark gives these once. So `KeptProducers.reuse` asks the
-coordinator, in one round trip, unless the caller writes something else first. And it
-takes one only if the worker has written the version before. Spark gives tasks to any
-worker: a producer that has written an older version was most likely replaced.
+A producer that another process has replaced notices it with its first request. That
+should not carry its rows, since Spark gives these only once. So `KeptProducers.reuse`
+asks the coordinator, in one round trip, unless the caller writes something else first.
+It reuses a producer only if the worker wrote the previous version: Spark gives tasks to
+any worker, and a producer that wrote an older version was most likely replaced.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ class _KeptProducer(NamedTuple):
 class KeptProducers:
     """The producers of one worker, by their transactional ids.
 
-    A producer is taken by one task at a time. Nothing is open in one that is kept, so
-    none needs time to close, and none is in anybody's way: another process that uses
-    its id replaces it.
+    One task at a time uses a producer. A kept producer has no open transaction, so it
+    closes at once, and blocks nobody: another process that uses its id replaces it.
 
     Args:
         most: how many are kept; the least recently used goes first.
@@ -73,9 +72,9 @@ class KeptProducers:
     ) -> Producer | None:
         """Return a producer that was kept and has its id, or None: then make a new one.
 
-        It may be used as one that has just started: no other attempt with the id that
-        has begun before can commit any more, and the markers of all that have committed
-        are written. The caller gives it back with `give_back`, or closes it.
+        It is as good as a producer that has just started: no earlier attempt with its
+        id can commit any more, and the markers of all that have committed are written.
+        The caller gives it back with `give_back`, or closes it.
 
         Args:
             client: a started client, whose connections it must use.
@@ -89,6 +88,7 @@ class KeptProducers:
         """
         wanted = ProducerConfig.sharing(client.config, _own(config), None)
         assert wanted.transactional_id is not None
+        # Taken out at once: no second task of this worker can get it meanwhile.
         kept = self._kept.pop(wanted.transactional_id, None)
         if kept is None:
             return None
@@ -99,6 +99,7 @@ class KeptProducers:
         limit = within if is_checked else None
         if is_same and is_next and await self._is_usable(kept.producer, limit):
             return kept.producer
+        # Not put back: the caller starts a new producer with this id, which fences it.
         await kept.producer.close(timeout=0)
         return None
 
@@ -111,7 +112,8 @@ class KeptProducers:
         try:
             return await is_current(kept, within)
         except BaseException:
-            await kept.close(timeout=0)  # it was cancelled: nobody has it any more
+            # Also if the task was cancelled: nobody else has a reference to it.
+            await kept.close(timeout=0)
             raise
 
     async def give_back(
@@ -131,6 +133,7 @@ class KeptProducers:
         if name is None or found.state != "running" or found.transaction != "ready":
             await producer.close(timeout=0)
             return
+        # Popped first, so that the dict has it last: the order is that of use.
         former = self._kept.pop(name, None)
         self._kept[name] = _KeptProducer(client, producer, version)
         if former is not None and former.producer is not producer:

@@ -1,4 +1,4 @@
-"""What planning asks the cluster: partitions, offsets, and commits for lag tools.
+"""The requests of planning: partitions, offsets, and commits for lag tools.
 
 `PlanLookup` is synchronous, as Spark's calls are. One call of it is one coroutine on
 the event loop of this process (`kafkaio.spark._runtime`), on the client that is kept
@@ -10,8 +10,8 @@ may pass.
 Requests that do not depend on each other are in flight together: a micro-batch is
 planned in one round trip where the partitions are those that are known.
 
-State: the options, the ids of the topics that were asked about, and the ends of the
-logs as they were found last. The client stays in its process.
+State: the options, the ids of the topics, and the last ends of the logs that were
+found. The client stays in its process.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class PlanLookup:
         options: of the read.
 
     Attributes:
-        topic_ids: the ids of topics, as the last call that asked about them found them;
-            without those of brokers that have none.
+        topic_ids: the last ids of topics that a call has found; without topics of
+            brokers that have no ids.
     """
 
     __slots__ = ("_found", "_found_at", "_options", "topic_ids")
@@ -70,7 +70,7 @@ class PlanLookup:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self.topic_ids: dict[str, UUID] = {}
-        # What `latest` has found, and when, by a monotonic clock.
+        # The result of `latest`, and its time by a monotonic clock.
         self._found = PartitionEnds({}, {}, {})
         self._found_at = -_FRESH
 
@@ -124,6 +124,8 @@ class PlanLookup:
 
         async def ask(asker: _Asker) -> _Offsets:
             found = await self._latest(asker, known)
+            # After that many repetitions the cluster is believed: the topic is another
+            # one, or records are lost, and `failOnDataLoss` decides.
             for _ in range(_LOOKS):
                 latest = found.latest
                 went_back = any(end < known.get(tp, 0) for tp, end in latest.items())
@@ -148,8 +150,8 @@ class PlanLookup:
     ) -> tuple[_Offsets, _Offsets]:
         """Return the earliest and the latest offsets of partitions.
 
-        Those that do not exist are left out. Nobody is asked for what `latest` found a
-        moment ago: what has been deleted since then is noticed by the task that reads.
+        Those that do not exist are left out. Ends that `latest` found a moment ago are
+        used again: the task that reads notices what was deleted since then.
 
         Args:
             partitions: the partitions.
@@ -159,6 +161,8 @@ class PlanLookup:
             DataSourceError: the cluster cannot be asked.
         """
         if time.monotonic() - self._found_at < _FRESH:
+            # All of them, or none: two answers of different moments could contradict
+            # each other.
             earliest, latest, found_ids = self._found
             if latest.keys() >= set(partitions) and not remade(topic_ids, found_ids):
                 return (
@@ -192,10 +196,12 @@ class PlanLookup:
             return runtime.run(self._attempts(ask))
 
     async def _attempts(self, ask: Callable[[_Asker], Awaitable[T]]) -> T:
+        # Resolves references to secrets here, in the process that connects.
         config = self._options.client_config(in_task=False)
         level = self._options.isolation_level
         left = self._options.offset_retries
         while True:
+            # Before the client starts: connecting counts, too.
             began = time.monotonic()
             try:
                 client = await runtime.client(config)
@@ -214,6 +220,7 @@ class PlanLookup:
         topics = self._options.topics
         if topics.partitions:
             there, topic_ids = await asker.existing(topics.partitions)
+            # Not left out silently: the user has named these partitions.
             if missing := set(topics.partitions) - there:
                 names = listed(map(name_of, sorted(missing)))
                 raise UnknownTopicOrPartition(
@@ -224,8 +231,8 @@ class PlanLookup:
             self.topic_ids |= topic_ids
             return list(topics.partitions)
         if topics.pattern:
-            # The connector looks for the pattern anywhere in the name; the client would
-            # match whole names.
+            # The connector finds the pattern anywhere in the name, and the client would
+            # match whole names. So all names are fetched, and compared here.
             is_wanted = re.compile(topics.pattern).search
             found = await asker.topics(_ANY_NAME)
             found = {topic: each for topic, each in found.items() if is_wanted(topic)}
@@ -253,7 +260,7 @@ class PlanLookup:
 
 
 class PartitionEnds(NamedTuple):
-    """Where logs begin and end.
+    """The ends of the logs of partitions.
 
     Attributes:
         earliest: the first offset of each partition that exists.
@@ -289,7 +296,7 @@ async def ends_of(
 
 
 def _pause_of(options: ReadOptions) -> float:
-    """Seconds between two attempts to look something up."""
+    """Return the seconds between two attempts to look something up."""
     return options.offset_retry_interval_ms / 1_000
 
 
@@ -302,12 +309,12 @@ def _ids_of(topics: Mapping[str, FoundTopic]) -> dict[str, UUID]:
 
 
 class _Asker:
-    """Asks a client several things, which together take no longer than one call may.
+    """Several calls of a client, which together have the time limit of one.
 
     Args:
         client: a started client.
-        level: what the latest offset is.
-        began: when the time began to count, by the monotonic clock.
+        level: decides what the latest offset is.
+        began: the start of the time limit, by the monotonic clock.
     """
 
     def __init__(self, client: Client, level: IsolationLevel, began: float) -> None:
@@ -447,7 +454,7 @@ class _Asker:
 
         Of a topic that was just deleted they would be tried for the whole time.
         """
-        # Loaded where `commitGroupId` is set.
+        # Loaded only where `commitGroupId` is set.
         from kafkaio.admin import Admin
 
         there, _ = await self.existing(offsets)

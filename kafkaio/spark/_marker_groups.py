@@ -1,17 +1,17 @@
-"""Markers as committed offsets of groups, for who may not have a topic for them.
+"""Markers as committed offsets of groups, for users who cannot have a topic for them.
 
 Each task has a group, with the name of its transactional id, and commits the marker in
-its own transaction. The marker is in the metadata; the offset is beyond the end of any
-log, so that no tool sees a group that lags behind.
+its own transaction. The marker is in the metadata. The offset is beyond the end of any
+log, so that tools see no lag.
 
-A further group of the application has its *claim*: which version was begun last, by
-which run, whether another run had begun it before, and whether it is in as a whole. It
+Another group of the application holds its *claim*: the version that was begun last, its
+run, whether another run had begun it before, and whether it is in as a whole. The claim
 is committed outside of transactions, so it is weaker than the log order of a topic: two
 runs of a version that begin in the same instant may both find no claim. One driver at a
 time, which `kafkaio.spark` assumes, does not do that.
 
-What tasks other runs have committed, or have open, is not known here until the driver
-asks: it lists the groups and the transactions that have the application's names.
+Tasks do not see what other runs have committed or have open. The driver does: it lists
+the groups and the transactions with the application's names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final
 
 from kafkaio._client import Client
 from kafkaio._dataclass import dataclass
-from kafkaio._producer import Transaction
+from kafkaio._producer.transaction import Transaction
 from kafkaio.admin import Admin
 from kafkaio.spark._errors import one_of_many
 from kafkaio.spark._marker_names import TaskName
@@ -33,14 +33,14 @@ from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 #: An offset that no log reaches.
 BEYOND: Final = 2**62
 _CLAIM: Final = "batch"
-#: Run of what was open when the driver looked; the coordinator does not tell it.
+#: Stands for the run of an open transaction, which the coordinator does not know.
 UNKNOWN_RUN: Final = "?"
 _OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    """Which version of an application was begun last.
+    """The version of an application that was begun last.
 
     Attributes:
         version: the version.
@@ -96,6 +96,7 @@ class GroupMarkers:
             KafkaError: a coordinator refused, or did not answer in time.
         """
         del tx
+        # Read before the claim is written: afterwards every attempt would find its own.
         state, claim = await self._read(name)
         if not run:
             state.is_begun_elsewhere = False
@@ -109,7 +110,7 @@ class GroupMarkers:
         return state
 
     async def again(self, name: TaskName, run: str) -> AppState:
-        """Say that another run has begun: only the driver finds out more."""
+        """Return a state in which another run has begun: only the driver knows more."""
         del name, run
         state = AppState.empty()
         state.is_begun_elsewhere = True
@@ -119,6 +120,8 @@ class GroupMarkers:
         group, claims = name.transactional_id, _claims(name.scope)
         with one_of_many():
             async with Admin(self._client) as admin:
+                # Stable offsets (KIP-447): waits until a commit that the coordinator
+                # is completing has become visible.
                 found = await admin.list_consumer_group_offsets(
                     {group: [self._at], claims: [self._at]}, require_stable=True
                 )
@@ -178,12 +181,13 @@ class GroupMarkers:
         pattern = re.compile(re.escape(f"{scope}-") + "([0-9]+)")
         with one_of_many():
             async with Admin(self._client) as admin:
-                # First what is open: what has ended by then is among the offsets.
+                # Transactions first: one that has ended by then has its offsets.
                 opened = await admin.list_transactions(states=_OPEN)
                 listed = await admin.list_groups()
                 groups = [each for each in listed if pattern.fullmatch(each)]
                 claims = _claims(scope)
-                # What tasks have left open would keep these offsets from being stable.
+                # Not the stable ones: transactions that tasks have left open would make
+                # this wait until they end, and the driver is about to end them.
                 found = await admin.list_consumer_group_offsets(
                     {group: [self._at] for group in [*groups, claims]}
                 )
@@ -235,8 +239,9 @@ def _rows(rows: RowSum) -> dict[str, object]:
 def marker_in(committed: OffsetAndMetadata | None) -> RowsMarker | None:
     """Return the marker in a committed offset; None if there is none.
 
-    One that does not say its version is of somebody else: it counts as the marker of
-    the version before its offset, with unknown rows, so that nothing is doubled.
+    An offset without a version in its metadata was written by another program: it
+    counts as the marker of the version before its offset, with unknown rows, so that
+    nothing is doubled.
     """
     if committed is None:
         return None

@@ -1,13 +1,13 @@
-"""Markers in a compacted topic: makes it, reads it and writes to it.
+"""Markers in a compacted topic: creates, reads and writes it.
 
-All markers are in partition 0, whatever the number of partitions is: the log order is
-what makes them right, and a partition that is chosen by a hash would change with the
-number of partitions.
+All markers are in partition 0, for any number of partitions: they depend on the log
+order, and a partition that is chosen by a hash would change with the number of
+partitions.
 
-A worker keeps what it has read (`MarkerLog`), so that the next task reads what came
-since: one Fetch, up to the marker that it has just written. That this marker is
-reached, and not the high watermark of an answer, is what makes the reading complete: a
-leader that was just elected may tell a high watermark that is too low (KIP-207).
+A worker keeps what it has read (`MarkerLog`), so that the next task reads only newer
+records: one Fetch, up to the marker that it has just written. The read is complete when
+it reaches that marker, and not at the high watermark of an answer: a leader that was
+just elected may return one that is too low (KIP-207).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from weakref import WeakKeyDictionary
 from kafkaio._client import Client, Leader
 from kafkaio._client.client import cluster_of
 from kafkaio._client.retry import Attempts
-from kafkaio._producer import Producer, Transaction
+from kafkaio._producer import Producer
+from kafkaio._producer.transaction import Transaction
 from kafkaio._records.batch import Batch, Decompressor, first_batch_size, read_batches
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.group import TaskGroup
@@ -60,10 +61,11 @@ from kafkaio.types import TopicPartition
 _log = logging.getLogger("kafkaio.spark")
 
 _PARTITION: Final = 0
-#: A fetch asks for as much; a single larger batch needs more.
+#: Bytes of one fetch; a single larger batch needs more.
 _FETCH_BYTES: Final = 4 * 1024 * 1024
-#: Seconds after which what was read is read anew: the log cleaner removes what says
-#: that a marker was deleted after a day (``delete.retention.ms``).
+#: Seconds after which the log is read from its beginning. The log cleaner removes
+#: tombstones after a day (``delete.retention.ms``): a worker that reads on would never
+#: see the deletion of a marker. An hour leaves room for clocks and slow cleaners.
 _MOST_AGE: Final = 3600.0
 #: Small segments, since the active one is never compacted; but not compacted at once,
 #: since a worker that reads for the first time reads all of it in either case.
@@ -74,7 +76,7 @@ _CONFIGS: Final = {
     "min.cleanable.dirty.ratio": "0.2",
     "max.compaction.lag.ms": str(6 * 60 * 60 * 1000),
 }
-#: The least that brokers before 2.4, which have no default for it here, may take.
+#: Replicas of the topic with brokers before 2.4, which have no default (KIP-464).
 _REPLICAS_BEFORE_2_4: Final = 3
 #: Seconds after which a worker tries again to make the topic.
 _REFUSED: Final = 300.0
@@ -105,12 +107,13 @@ class MarkerLog:
     """
 
     def __init__(self, client: Client, topic: str) -> None:
-        # Not the client itself, whose life decides how long this is kept.
+        # Not the client itself: `_logs` keeps this object for as long as the client
+        # lives, and a reference back would keep the client alive.
         self._cluster = cluster_of(client)
         self._config = client.config
         self.at: TopicPartition = TopicPartition(topic, _PARTITION)
         self.is_prepared: bool = False
-        # Why the topic could not be made, and until when that is not tried again.
+        # The refusal to create the topic, and until when that is not tried again.
         self.refused: TopicRefused | None = None
         self.refused_until: float = 0.0
         self.reader: MarkerReader = MarkerReader()
@@ -162,8 +165,8 @@ class MarkerLog:
             RequestTimeout: the leader did not answer, or did not have it, in time.
             KafkaError: the leader refused.
         """
-        # What was read is replaced under the lock alone: an answer that is awaited goes
-        # on where its fetch began.
+        # Only the holder of the lock replaces `reader`: the answer to a fetch continues
+        # at the position at which the fetch began.
         async with self._lock:
             if anew:
                 self._begin_anew()
@@ -183,7 +186,9 @@ class MarkerLog:
         """Read what is in the log at this moment, as `read_to` does."""
         found = await client.offsets({self.at: "latest"})
         end = found[self.at]
-        assert end is not None  # the latest offset is never unknown
+        assert end is not None  # the latest offset is always known
+        # A log that has become shorter is another one: the topic was made again, or an
+        # unclean election has lost its end.
         is_shorter = end.offset < self.reader.position
         await self.read_to(client, end.offset, anew=is_shorter)
 
@@ -201,13 +206,16 @@ class MarkerLog:
         self._strangers = 0
 
     async def _fetch(self, client: Client, attempts: Attempts) -> KafkaError | None:
-        """Fetch once; returns what to wait for before the next attempt."""
+        """Fetch once; return the error to wait for before the next attempt, if any."""
         size = max(_FETCH_BYTES, self._needed)
         request = FetchRequest(
+            # At once: the marker to be read is written already.
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=size,
+            # Uncommitted records, too: `MarkerReader` needs the open transactions.
             isolation_level=0,
+            # No fetch session (KIP-227): a fetch comes once for each task.
             session_id=0,
             session_epoch=-1,
             topics=[
@@ -236,6 +244,7 @@ class MarkerLog:
             self._begin_anew(0 if begin is None else begin.offset)
             return None
         if code or data is None:
+            # Another leader, or another topic id, perhaps.
             self._cluster.request_refresh(self.at.topic)
             failure = broker_error(
                 code or ErrorCode.UNKNOWN_SERVER_ERROR, attempts.what, api=1
@@ -262,11 +271,13 @@ class MarkerLog:
                 )
             self._needed = needed
             return None
-        # The marker was acknowledged: a leader that was just elected will know of it.
+        # The marker was acknowledged, so a leader that was just elected has it, and
+        # returns it when its high watermark is up to date.
         return broker_error(ErrorCode.OFFSET_NOT_AVAILABLE, what, api=1)
 
     def _take_batch(self, batch: Batch) -> None:
         reader = self.reader
+        # A fetch returns whole batches, also those that begin before its offset.
         if batch.next_offset <= reader.position:
             return
         if batch.is_control:
@@ -283,7 +294,7 @@ class MarkerLog:
     def _warn_of_strangers(self) -> None:
         if self.reader.strangers > self._strangers:
             _log.warning(
-                "the topic %r of markers has %d records that are no markers: they are "
+                "the topic %r of markers has %d records that are not markers: they are "
                 "ignored; nothing else should write to it",
                 self.at.topic,
                 self.reader.strangers,
@@ -297,9 +308,9 @@ _logs: WeakKeyDictionary[Client, dict[str, MarkerLog]] = WeakKeyDictionary()
 class TopicMarkers:
     """Keeps markers as records of a compacted topic.
 
-    Where the topic may not be made, groups keep the markers. If it is made later, an
-    application that began with groups goes on with the topic: the group of a task is
-    looked at as long as the topic has nothing of an earlier version.
+    Where the topic may not be created, groups keep the markers. If it is created later,
+    an application that began with groups continues with the topic: the group of a task
+    is read as long as the topic has no marker of an earlier version.
 
     Args:
         client: a started client.
@@ -359,6 +370,7 @@ class TopicMarkers:
         async with Admin(self._client) as admin:
             try:
                 try:
+                    # With the cluster's default of replicas.
                     await admin.create_topics([_new_topic(self.topic, None)])
                 except UnsupportedVersion:
                     brokers = len(self._client.cluster.brokers)
@@ -371,6 +383,7 @@ class TopicMarkers:
                         f"not be created ({error}): grant Create, Describe, Read and "
                         "Write on it, or create it with cleanup.policy=compact"
                     ) from error
+                # Another worker was quicker: all tasks of the first batch try it.
                 if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                     raise
 
@@ -416,7 +429,7 @@ class TopicMarkers:
         scope = self._scope(name.scope)
         await self._log.read_own(self._client, scope, name.task, offset)
         if self._log.reader.is_undecided(scope, name.task):
-            # Kafka drops control batches of partitions that have no leader then.
+            # If a partition has no leader, Kafka drops the control batch for it.
             raise MarkerUndecided(
                 f"{name} is not written: its earlier transaction has ended, and its end"
                 f" is missing in {self.topic}-{_PARTITION}, so whether its rows are in "
@@ -428,8 +441,8 @@ class TopicMarkers:
     async def _begin_and_ask(
         self, tx: Transaction, name: TaskName, run: str
     ) -> tuple[AppState, RowsMarker | None]:
-        # At once, since the two do not depend on each other: both come after the epoch
-        # of the task's producer.
+        # Concurrently, since they do not depend on each other: both come after the
+        # producer has its epoch.
         markers: list[RowsMarker | None] = []
         states: list[AppState] = []
         failures: list[KafkaError] = []
@@ -457,7 +470,8 @@ class TopicMarkers:
         try:
             found = await self._client.committed(name.transactional_id, [at])
         except AuthorizationError:
-            return None  # then groups have kept none, either
+            # Without this right no task could have committed a marker to a group.
+            return None
         return marker_in(found[at])
 
     async def again(self, name: TaskName, run: str) -> AppState:
@@ -550,6 +564,7 @@ class TopicMarkers:
         limit_ms = self._client.config.default_api_timeout_ms
         producer = Producer(self._client, linger_ms=0, max_block_ms=limit_ms)
         try:
+            # A producer without a transactional id, for this write only.
             async with asyncio.timeout(limit_ms / 1000):
                 await producer.start()
                 sent = [
@@ -561,6 +576,7 @@ class TopicMarkers:
                 for each in sent:
                     await each
         except TimeoutError as error:
+            # kafkaio's own timeouts are TimeoutErrors, too, and say more.
             if isinstance(error, KafkaError):
                 raise
             raise RequestTimeout(

@@ -6,7 +6,7 @@ from typing import Final
 
 from kafkaio._dataclass import dataclass
 
-#: No name of a topic has these characters.
+#: Topics cannot have these characters in their names, so the last one divides.
 _INTO: Final = " > "
 
 
@@ -46,10 +46,10 @@ def marker_scope(prefix: str, app: str) -> str:
 
 
 def output_scope(scope: str, output: str | None) -> str:
-    """Return the scope of what an application writes to one topic.
+    """Return the scope of an application's output to one topic.
 
-    Sinks of one query have its id, unless they are named, and write to other topics:
-    what one has written says nothing of the other.
+    Sinks of one query share its id, unless they have names, and write to different
+    topics: the markers of one mean nothing for the other.
 
     Args:
         scope: the scope of the application.

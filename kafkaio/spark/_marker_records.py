@@ -1,13 +1,13 @@
 """Markers as records of a log: their keys and values, and how to read them; no I/O.
 
 A key is a JSON array, ``[scope, kind, task]``. The *scope* is the beginning of the
-transactional ids of an application, ``<prefix>-<app>``. The log is compacted, so that
-of each key the last record stays. *Begun* and *rows* have the same key: when the
-transaction of a task is committed, the rows replace what said that it had begun.
+transactional ids of an application, ``<prefix>-<app>``. The log is compacted: it keeps
+the last record of each key. *Begun* and *rows* have the same key, so that the rows of a
+committed transaction replace its *begun*.
 
-`MarkerReader` reads the log with what is not committed, and with the control batches,
-and decides by them. A reader of committed records would stop at the first open
-transaction, whoever has it; and open transactions are what an attempt looks for.
+`MarkerReader` reads uncommitted records and control batches, and applies the former by
+the latter. A reader of committed records would stop at the first open transaction of
+any producer, and open transactions are what an attempt looks for.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class MarkerReader:
 
     Attributes:
         position: the offset up to which the log was read.
-        strangers: number of records that are no markers.
+        strangers: number of records that are not markers.
     """
 
     __slots__ = ("_begun", "_open", "_scopes", "position", "strangers")
@@ -109,9 +109,9 @@ class MarkerReader:
         self.position: int = 0
         self.strangers: int = 0
         self._scopes: dict[str, AppState] = {}
-        # What producers have written in transactions that have not ended.
+        # The markers in open transactions, by producer.
         self._open: dict[int, list[_MarkerEntry | _Removal]] = {}
-        # Where the last transactions of each task have begun.
+        # The offsets at which the last transactions of each task began.
         self._begun: dict[tuple[str, int], deque[int]] = {}
 
     def record(
@@ -135,10 +135,13 @@ class MarkerReader:
         if entry is None:
             self.strangers += 1
         elif producer_id < 0:
+            # Outside of transactions, as `finish` and `delete` write: counts at once.
             self._apply(entry)
         else:
             self._open.setdefault(producer_id, []).append(entry)
             if isinstance(entry, _MarkerEntry) and entry.kind == _TASK:
+                # Several, because another attempt may have begun since; few, because an
+                # attempt asks only for its own, which is recent.
                 last = self._begun.setdefault(
                     (entry.scope, entry.task), deque(maxlen=8)
                 )
@@ -159,15 +162,16 @@ class MarkerReader:
                 self._apply(entry)
 
     def is_undecided(self, scope: str, task: int) -> bool:
-        """Whether the rows of a task are in a transaction that has no end.
+        """Return whether the rows of a task are in a transaction without an end.
 
-        Asked by an attempt that has just begun, this tells of an earlier transaction of
-        the task whose coordinator has ended it, and whose control batch is missing.
+        For an attempt that has just begun, this is an earlier transaction of the task
+        that the coordinator has ended, and whose control batch is missing.
         """
+        # The attempt's own *begun* has no rows yet, so it does not count.
         return any(entry.rows is not None for entry in self._open_of(scope, task))
 
     def has_begun_at(self, scope: str, task: int, offset: int) -> bool:
-        """Whether the *begun* of a task that was written at an offset has been read.
+        """Return whether the *begun* of a task at an offset has been read.
 
         Its transaction may have ended since, by another attempt that fenced it.
         """
@@ -245,7 +249,8 @@ class MarkerReader:
 def _parsed(
     key: bytes | None, value: bytes | None, timestamp: int, offset: int
 ) -> _MarkerEntry | _Removal | None:
-    """Read a record; None if it is no marker."""
+    """Read a record; None if it is not a marker."""
+    # Anyone with the right may write to the topic: nothing in a record may raise.
     try:
         scope, kind, task = json.loads(key or b"")
         if not (isinstance(scope, str) and kind in _KINDS and _is_whole(task)):
@@ -276,6 +281,7 @@ def _rows_in(found: dict[str, object]) -> RowSum | None:
 
 
 def _is_whole(value: object) -> bool:
+    # JSON's true is an int of Python.
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return 0 <= value < 2**63

@@ -1,9 +1,9 @@
-"""What the markers of an application say, and what follows from it; without I/O.
+"""The state that markers describe, and the decisions based on it; without I/O.
 
-The words: an *application* writes *versions* (batches), each by *tasks*. Spark may
-execute the write of a version several times: each execution is a *run*, with a random
-id that all its attempts know and no other run has. Two runs of a version may divide the
-same rows among other tasks.
+Terms: an *application* writes *versions* (batches), each by *tasks*. Spark may execute
+the write of a version several times. Each execution is a *run*, with a random id that
+all its attempts share. Two runs of a version may divide the same rows among different
+tasks.
 
 Markers, in the order of one log:
 
@@ -12,11 +12,11 @@ Markers, in the order of one log:
 - *verified*: a run had the same rows for a task that another run had committed;
 - *done*: the whole version is in.
 
-`decide` says what an attempt does, after it has fenced the other attempts of its task
-and its own *begun* is in the log. Of two attempts of different runs, one has its
-*begun* later in the log, and sees the other: as open, or committed, or aborted. So at
-most one run writes a version without having seen another one. Every other run *repairs*
-it: its tasks leave their transactions open (`Decision.HOLD`), and the driver judges
+`decide` chooses the action of an attempt, after it has fenced the other attempts of its
+task and its own *begun* is in the log. Of two attempts of different runs, one has its
+*begun* later in the log, and reads the other's: open, committed or aborted. So at most
+one run writes a version without having seen another one. Every other run *repairs* it:
+its tasks leave their transactions open (`Decision.HOLD`), and the driver judges
 (`judge`) when it knows the rows of all its tasks, before anything becomes visible.
 """
 
@@ -33,12 +33,12 @@ _MODULUS: Final = 2**64
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
-    """How many rows, and the sum of their hashes (`kafkaio.spark._digest`).
+    """The number of rows, and the sum of their hashes (`kafkaio.spark._digest`).
 
     Attributes:
         rows: the number of rows.
         digest: the sum of their hashes.
-        way: how the hashes are computed.
+        way: the version of the algorithm for the hashes.
     """
 
     rows: int = 0
@@ -49,9 +49,9 @@ class RowSum:
         return f"{self.rows} rows, digest {self.digest:016x}"
 
     def is_same(self, other: RowSum) -> bool:
-        """Whether both are the same rows, as far as they can be compared.
+        """Return whether both are the same rows, as far as they can be compared.
 
-        Digests that were computed in different ways cannot: then the numbers of rows
+        Digests of different algorithms cannot be compared: then the numbers of rows
         decide.
         """
         if self.rows != other.rows:
@@ -67,14 +67,15 @@ class RowSum:
             digest = (digest + part.digest) % _MODULUS
             if part.rows:
                 ways.add(part.way)
-        # Hashes of different ways make no sum: a way that no other total has.
+        # Hashes of different algorithms cannot be added up: 0 differs from the number
+        # of each algorithm, so that only the numbers of rows are compared.
         way = ways.pop() if len(ways) == 1 else (0 if ways else 1)
         return cls(rows, digest, way)
 
 
 @dataclass(frozen=True, slots=True)
 class RowsMarker:
-    """That rows are in: those of a task, or those of a whole version.
+    """Says that rows are in: those of a task, or those of a whole version.
 
     Attributes:
         version: of which version they are.
@@ -91,7 +92,7 @@ class RowsMarker:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """That a transaction of a task is open.
+    """Says that a transaction of a task is open.
 
     Attributes:
         version: which version it writes.
@@ -108,7 +109,7 @@ class Begun:
 
 @dataclass(slots=True, kw_only=True)
 class AppState:
-    """What the markers of an application say.
+    """The state of an application, read from its markers.
 
     Attributes:
         done: the last version that is in as a whole.
@@ -134,7 +135,7 @@ class AppState:
         return cls(done=None, tasks={}, verified={}, open={})
 
     def of_others(self, version: int, run: str) -> dict[int, RowsMarker]:
-        """The tasks of a version that other runs have committed."""
+        """Return the tasks of a version that other runs have committed."""
         return {
             task: marker
             for task, marker in self.tasks.items()
@@ -142,7 +143,9 @@ class AppState:
         }
 
     def later_than(self, version: int) -> int | None:
-        """A later version that has been written; None if there is none."""
+        """Return a later version that has been written; None if there is none."""
+        # Rows of one task are enough: Spark begins a version after it has committed the
+        # one before.
         versions = [marker.version for marker in self.tasks.values()]
         if self.done is not None:
             versions.append(self.done.version)
@@ -151,7 +154,7 @@ class AppState:
 
 
 class Decision(Enum):
-    """What an attempt of a task does with its rows."""
+    """The action of an attempt of a task."""
 
     #: Write them and commit: no other run has begun the version.
     WRITE = "write"
@@ -170,7 +173,7 @@ class Decision(Enum):
 
 
 def decide(state: AppState, task: int, version: int, run: str) -> Decision:
-    """Say what an attempt of a task does.
+    """Return the action of an attempt of a task.
 
     Args:
         state: the markers, read after this attempt fenced the others of its task, and
@@ -189,7 +192,8 @@ def decide(state: AppState, task: int, version: int, run: str) -> Decision:
             return Decision.COMPARE
         if _has_rows(own):
             return Decision.VERIFY
-        # A task without rows committed nothing that could be doubled.
+        # A task without rows committed nothing that could be doubled. Its run may have
+        # divided the rows differently, so this attempt may have some.
     if state.is_refused:
         return Decision.REFUSE
     if _has_others(state, version, run):
@@ -209,12 +213,12 @@ def _has_others(state: AppState, version: int, run: str) -> bool:
 
 
 def may_commit(state: AppState, task: int, version: int, run: str) -> bool:
-    """Whether a task of a repairing run may commit by itself.
+    """Return whether a task of a repairing run may commit without the driver.
 
     It may if the run has verified all rows of the version that others have committed:
-    so they are rows of other tasks of this very run. And nothing of another run may
-    still be committed. A long repetition with the same tasks gets on by this without
-    holding all its transactions open until its end.
+    then these are rows of other tasks of this run. Also, no other run may be able to
+    commit more. So a long repetition with the same tasks does not have to hold all its
+    transactions open until its end.
 
     Args:
         state: the markers, read after the task has written its rows.
@@ -239,7 +243,7 @@ def may_commit(state: AppState, task: int, version: int, run: str) -> bool:
 
 
 class Outcome(Enum):
-    """What became of the rows of a task."""
+    """The fate of the rows of a task."""
 
     #: Committed by the attempt.
     WRITTEN = "written"
@@ -259,11 +263,11 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What a task tells the driver.
+    """The report of a task to its driver.
 
     Attributes:
         task: number of the task.
-        outcome: what became of its rows.
+        outcome: the fate of its rows.
         rows: its rows.
         expected: the rows of the whole version, if it was in.
         producer_id: the producer whose transaction it has left open; -1 for none.
@@ -277,12 +281,12 @@ class TaskReport:
 
     @property
     def is_settled(self) -> bool:
-        """Whether its rows need no judgement."""
+        """Whether its rows need no decision of the driver."""
         return self.outcome in {Outcome.WRITTEN, Outcome.REPEATED, Outcome.LATER}
 
 
 def to_fence(state: AppState, version: int, run: str) -> list[int]:
-    """The tasks whose open transactions other runs could still commit."""
+    """Return the tasks whose open transactions other runs could still commit."""
     return sorted(
         task
         for task, begun in state.open.items()
@@ -293,10 +297,10 @@ def to_fence(state: AppState, version: int, run: str) -> list[int]:
 def to_commit(
     state: AppState, version: int, run: str, reports: Mapping[int, TaskReport]
 ) -> list[int]:
-    """The tasks whose transactions the driver has to commit.
+    """Return the tasks whose transactions the driver has to commit.
 
-    A task whose rows another run has committed meanwhile is none of them: a late
-    attempt of that run fenced the one that was left open.
+    Tasks whose rows another run has committed meanwhile are left out: a late attempt of
+    that run fenced the open transaction.
     """
     others = state.of_others(version, run)
     return sorted(
@@ -310,7 +314,8 @@ def to_commit(
 def ours_lost(
     state: AppState, version: int, run: str, reports: Mapping[int, TaskReport]
 ) -> list[int]:
-    """The tasks whose transactions are to be committed, and are not open any more."""
+    """Return the tasks whose transactions should be committed, and are not open."""
+    # By the producer, too: an attempt that has fenced ours may have begun again.
     return [
         task
         for task in to_commit(state, version, run, reports)
@@ -321,11 +326,12 @@ def ours_lost(
 
 
 def _has_rows(marker: RowsMarker) -> bool:
+    # Unknown rows count as some, so that nothing is doubled.
     return marker.rows is None or marker.rows.rows > 0
 
 
 class Verdict(Enum):
-    """What the driver does with a repetition."""
+    """The driver's decision on a repetition."""
 
     #: Commit what its tasks hold: it completes what other runs have committed.
     COMMIT = "commit"
@@ -337,10 +343,10 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict, and what it is founded on.
+    """A verdict, and the rows that it is based on.
 
     Attributes:
-        verdict: what the driver does.
+        verdict: the decision.
         committed: the rows of the version that are in.
         repeated: the rows of the repetition.
     """
@@ -359,11 +365,12 @@ def judge(
         state: the markers, read after everything of other runs was fenced.
         version: the version.
         run: the run.
-        reports: what its tasks have told, by their numbers: all of them.
+        reports: the reports of all its tasks, by their numbers.
     """
     repeated = RowSum.total(report.rows for report in reports.values())
     present = [each for each in state.tasks.values() if each.version == version]
     committed = RowSum.total(each.rows or RowSum() for each in present)
+    # The note of the whole version wins: markers of tasks may be of several runs.
     done = state.done
     if done is not None and done.version == version and done.rows is not None:
         committed = done.rows
@@ -377,7 +384,7 @@ def judge(
 def _completes(
     state: AppState, version: int, run: str, reports: Mapping[int, TaskReport]
 ) -> bool:
-    """Whether a run has the rows of others in the same tasks, and no other ones."""
+    """Return whether a run repeats the rows of others in the same tasks."""
     if any(report.outcome is Outcome.DIFFERS for report in reports.values()):
         return False
     for task, marker in state.of_others(version, run).items():

@@ -1,4 +1,4 @@
-"""Where markers are kept: what both stores do, and which one a write uses."""
+"""The port of both stores of markers, and the choice of one for a write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from typing import Protocol
 
 from kafkaio._client import Client
-from kafkaio._producer import Transaction
+from kafkaio._producer.transaction import Transaction
 from kafkaio.spark._marker_groups import GroupMarkers
 from kafkaio.spark._marker_log import TopicMarkers, TopicRefused
 from kafkaio.spark._marker_names import TaskName

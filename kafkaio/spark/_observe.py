@@ -1,10 +1,10 @@
-"""What streaming queries are behind, as figures: Spark shows none of a Python source.
+"""The lag of streaming queries as metrics, which Spark lacks for a Python source.
 
 Spark's own connector has ``minOffsetsBehindLatest``, ``maxOffsetsBehindLatest`` and
 ``avgOffsetsBehindLatest`` in ``progress.sources[].metrics``. A data source in Python
-cannot put anything there (Spark 4.3). `source_metrics` computes the same figures from
-the offsets that are there, and `ObservedQuery` is a query as an observer's gauges read
-it (`kafkaio.metrics`).
+cannot add metrics there (Spark 4.3). `source_metrics` computes the same figures from
+the offsets of the progress, and `ObservedQuery` gives them to the gauges of observers
+(`kafkaio.metrics`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def offsets_behind(lag: Mapping[TopicPartition, int]) -> dict[str, float]:
         lag: how many offsets behind each partition is.
 
     Returns:
-        The least, the greatest and the average, by the connector's names; nothing if
-        there is no partition.
+        The least, the greatest and the average, by the connector's names; an empty dict
+        without partitions.
     """
     if not lag:
         return {}
@@ -62,6 +62,7 @@ class ObservedQuery:
 
     def progressed(self, lag: Mapping[TopicPartition, int]) -> None:
         """Note what it is behind now."""
+        # A new object each time: readers of other threads never see half of a change.
         self._statistics = QueryStatistics(
             MappingProxyType(dict(lag)), MappingProxyType(offsets_behind(lag))
         )

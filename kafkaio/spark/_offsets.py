@@ -1,7 +1,7 @@
 """Offsets of many partitions: their JSON, their bounds, limits, and lost records.
 
-Everything here is a pure function, or an object that gets the time as an argument. What
-it needs to know of the cluster is looked up by `kafkaio.spark._lookup`.
+Everything here is a pure function, or an object that gets the time as an argument.
+`kafkaio.spark._lookup` asks the cluster.
 
 Offsets are those of Spark's own connector: for each partition, the offset of the next
 record to read. Their JSON, ``{"orders": {"0": 23, "1": 7}}``, is written into Spark's
@@ -13,9 +13,9 @@ The ids of the topics (KIP-516) stand beside them, each as the key of an empty o
 offsets in an empty object, so it reads such a checkpoint, too. No topic can have such a
 name, since none has a colon.
 
-What may be lost is described by sentences. The caller decides by ``failOnDataLoss``
-whether they are an error or a warning; the ranges are planned as the connector plans
-them.
+Signs of lost records are returned as sentences. The caller decides by
+``failOnDataLoss`` whether they are an error or a warning. The ranges are those that the
+connector would plan.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
 #: The next offset to read of each partition.
 Offsets: TypeAlias = Mapping[TopicPartition, int]
-#: What to ask the leader of a partition: one of its ends, or a time in milliseconds.
+#: The question to a partition's leader: one of its ends, or a time in milliseconds.
 Moment: TypeAlias = Literal["earliest", "latest"] | int
 
 #: What the key of a topic's id begins with, and the form of the id.
@@ -82,12 +82,13 @@ def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, in
     """Return the offsets that Spark hands over, from a checkpoint perhaps.
 
     Raises:
-        ConfigurationError: they are no offsets, so the checkpoint is another source's.
+        ConfigurationError: they are not offsets: another source wrote the checkpoint.
     """
     found: dict[TopicPartition, int] = {}
     for topic, numbers in value.items():
         if not isinstance(numbers, Mapping):
             raise _foreign(value)
+        # The ids of topics are empty objects: nothing is found in them.
         for number, offset in numbers.items():
             if not re.fullmatch("[0-9]+", number) or type(offset) is not int:
                 raise _foreign(value)
@@ -99,6 +100,7 @@ def topic_ids_of(value: Mapping[str, object]) -> dict[str, UUID]:
     """Return the ids of topics that stand beside offsets; empty if there are none."""
     found: dict[str, UUID] = {}
     for key in value:
+        # A later version of kafkaio may write ids of another form: they are ignored.
         topic, _, text = key.removeprefix(_ID).rpartition(":")
         if key.startswith(_ID) and _UUID.fullmatch(text):
             found[topic] = UUID(text)
@@ -107,6 +109,8 @@ def topic_ids_of(value: Mapping[str, object]) -> dict[str, UUID]:
 
 def remade(before: Mapping[str, UUID], now: Mapping[str, UUID]) -> list[str]:
     """Return the topics that have another id than before: they were made again."""
+    # A topic whose id is unknown on one side counts as the same: brokers before 2.8
+    # have no ids, nor has a checkpoint of the connector.
     both = sorted(before.keys() & now.keys())
     return [topic for topic in both if before[topic] != now[topic]]
 
@@ -139,7 +143,7 @@ def _foreign(value: object) -> ConfigurationError:
 def lookups(
     bound: Bound, partitions: Collection[TopicPartition], side: str
 ) -> dict[TopicPartition, Moment]:
-    """Return what has to be looked up to resolve a bound.
+    """Return the questions whose answers resolve a bound.
 
     Args:
         bound: where to start or end.
@@ -234,6 +238,8 @@ def limited(
         tp: start.get(tp, earliest_of_new.get(tp, end)) for tp, end in latest.items()
     }
     sizes = {tp: end - begin[tp] for tp, end in latest.items() if end > begin[tp]}
+    # A float, and the same order of operations as in Spark's connector: other
+    # roundings would give other micro-batches.
     total = float(sum(sizes.values()))
     found = dict(latest)
     for tp, size in sizes.items():
@@ -268,6 +274,7 @@ class TriggerDelay:
             start: where the micro-batch starts.
             latest: what there is.
         """
+        # A restarted query does not wait for its first micro-batch.
         is_due = self._last is None or now - self._last >= self._longest
         new = sum(end - start.get(tp, 0) for tp, end in latest.items())
         if not is_due and new < self._least:
@@ -280,7 +287,7 @@ class TriggerDelay:
 
 
 class PlannedRanges(NamedTuple):
-    """What a micro-batch reads.
+    """The ranges of a micro-batch.
 
     Attributes:
         ranges: one for each partition; some may be empty, or end before they start.
@@ -316,8 +323,11 @@ def ranges_between(
         if first is None:
             losses.append(f"new partition {name_of(tp)} was deleted before it was read")
             continue
+        # Only for new partitions: the range of a known one is checked by `outside`.
         if tp not in start and first > 0:
             losses.append(f"new partition {name_of(tp)} starts at {first} instead of 0")
+        # The range is kept, though it ends before it starts, as in the connector: the
+        # plan leaves it out.
         if end[tp] < first:
             losses.append(
                 f"the end of {name_of(tp)} went back from {first} to {end[tp]}: its "

@@ -1,8 +1,8 @@
 """Every option of the data source, declared once: `ReadOptions` and `WriteOptions`.
 
 The names are those of Spark's own connector; letter case is ignored, as in Spark. An
-unknown name is an error that suggests the nearest one, and a name that only Spark's
-connector has is an error that says what to do instead (`kafkaio.spark._declaration`).
+unknown name is an error that suggests the nearest one. A name that only Spark's
+connector has is an error that names the alternative (`kafkaio.spark._declaration`).
 ``kafka.*`` are the options of Kafka's Java client, which
 `kafkaio.ConsumerConfig.from_properties` and `kafkaio.ProducerConfig.from_properties`
 read (`kafkaio.spark._kafka_properties`).
@@ -55,10 +55,11 @@ IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 
 _MAX: Final = 2**63 - 1
 _MAX_INT: Final = 2**31 - 1
-#: A Python task costs what reading 40,000 to 70,000 records does.
+#: The start of a Python task costs as much as reading 40,000 to 70,000 records.
 _RECORDS_PER_TASK: Final = 50_000
 _FETCH_BYTES: Final = 4 * 2**20
-#: Five minutes; brokers allow 15 by default.
+#: Five minutes; brokers allow 15 by default. A transaction is open for the time of its
+#: task, so Java's default of one minute is too short.
 _TRANSACTION_TIMEOUT: Final = "300000"
 _UNITS: Final[Mapping[str, float]] = {
     "us": 1e-6,
@@ -291,6 +292,7 @@ class ReadOptions:
             "fetch_bytes": _fetch_bytes(kafka),
         }
         chosen = values_of(own)
+        # A user who asks for more tasks does not want small ranges bundled again.
         if chosen.keys() & {"min_partitions", "max_records_per_partition"}:
             values["min_records_per_task"] = 0
         # The mapping has been checked option by option.
@@ -299,6 +301,8 @@ class ReadOptions:
         return found
 
     def _check(self) -> None:
+        # In the driver, before Spark starts a task: there an error fails the query
+        # once, and not each attempt of each task.
         self.kafka.check(ConsumerConfig, {})
         least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if least is not None and most is not None and least > most:
@@ -372,6 +376,8 @@ class ReadOptions:
         return _client_config(config, limit)
 
     def _consumer_config(self) -> ConsumerConfig:
+        # No group is joined; its name helps operators to find the client in the logs
+        # of brokers.
         name = self.kafka.get("group.id") or self.group_id_prefix or "kafkaio-spark"
         # A reference is resolved with the others where it stands.
         client_id = "kafkaio-spark" if has_reference(name) else name
@@ -457,7 +463,7 @@ class WriteOptions:
                 another one; the message names it and says what is needed.
         """
         use: Use = "stream write" if is_stream else "batch write"
-        # A column of headers is always written.
+        # Accepted for users of Spark's connector: a column `headers` is always written.
         given = {n: v for n, v in options.items() if n.lower() != "includeheaders"}
         own, kafka = divided(given, use, every_option(), _REFUSED_WRITE)
         values = values_of(own)
@@ -474,7 +480,8 @@ class WriteOptions:
         return self.on_replay_mismatch == "fail"
 
     def _check(self) -> None:
-        # Transactions do not go with all options of a producer.
+        # Some options of a producer exclude transactions, such as acks=1: a stand-in
+        # for the transactional id lets the check find them in the driver.
         transactional = {"transactional.id": "task"} if self.exactly_once else {}
         self.kafka.check(ProducerConfig, self._defaults() | transactional)
         if not self.exactly_once:
@@ -564,7 +571,8 @@ def _marker_topics(values: Mapping[str, object]) -> dict[str, object]:
     if values.get("marker_store") == "groups":
         return {"marker_topic": given or topic, "groups_at": given or topic}
     if given is not None:
-        # Nothing else is used in place of a topic that was named.
+        # A topic that the user has named is not replaced by groups: if it cannot be
+        # made, the write fails.
         return {"marker_topic": given, "groups_at": None}
     prefix = values.get("transactional_id_prefix", "kafkaio")
     return {"marker_topic": f"{prefix}-markers", "groups_at": topic}
@@ -586,9 +594,10 @@ def check_read(options: Mapping[str, str]) -> None:
         ConfigurationError: they are possible neither in a stream nor in a batch.
     """
     try:
-        # First, because a batch warns of options that it ignores.
+        # As a stream first: a batch would warn of options that only streams have.
         ReadOptions.of(options, is_stream=True)
     except ConfigurationError:
+        # Of the two errors, the one that fits what the user meant.
         has_end = any(name.lower().startswith("ending") for name in options)
         ReadOptions.of(options, is_stream=not has_end)
 
@@ -620,5 +629,5 @@ def _check_one_of_topics(names: Iterable[str]) -> None:
 def _fetch_bytes(kafka: KafkaProperties) -> int:
     """Return what the connector was tuned to, or the default."""
     tuned = (kafka.get("max.partition.fetch.bytes") or "").strip()
-    # A text that is no number is refused with the other options of Kafka.
+    # A text that is not a number is refused with the other options of Kafka.
     return int(tuned) if re.fullmatch("[0-9]{1,10}", tuned) else _FETCH_BYTES

@@ -1,12 +1,12 @@
-"""Ranges of offsets to tasks: a pure function of the ranges and the options.
+"""Divides ranges of offsets among tasks: a pure function of ranges and options.
 
-A micro-batch that Spark repeats is planned again, in another process, so the plan
-depends on nothing else: not on the time, the brokers, or what was planned before.
-Exactly-once writing rests on it: the same rows must come to the same task.
+A micro-batch that Spark repeats is planned again, in another process. The plan must not
+depend on anything else, such as the time, the brokers, or earlier plans: exactly-once
+writing needs the same rows in the same task.
 
-Splitting does what ``KafkaOffsetRangeCalculator`` of Spark's own connector does, offset
-for offset. Bundling is our own: a Python task costs what reading some 50,000 records
-does.
+Splitting gives the same offsets as ``KafkaOffsetRangeCalculator`` of Spark's own
+connector. Bundling is our own, because the start of a Python task costs as much as
+reading about 50,000 records.
 
 Invariants: the tasks cover every range exactly once; a task's ranges and the tasks are
 in the order of topic, partition and offset, apart from bundled small ranges, which
@@ -41,6 +41,7 @@ def plan(
         min_records_per_task: bundle ranges with fewer offsets than these; never to
             fewer than ``min_partitions`` tasks.
     """
+    # Sorted, because the order of the brokers' answers may differ in a repetition.
     whole = sorted(r for r in ranges if r.end > r.start)
     split = whole
     if max_records_per_partition is not None:
@@ -51,6 +52,7 @@ def plan(
         ]
     if min_partitions is not None and min_partitions > len(split):
         split = _split(split, min_partitions)
+    # Bundling must not undo what `min_partitions` asked for.
     spare = len(split) - (min_partitions or 1)
     return _bundled(split, min_records_per_task, spare)
 
@@ -68,8 +70,9 @@ def _split(ranges: list[OffsetRange], wanted: int) -> list[OffsetRange]:
     small = [r for r in ranges if _parts(r, total, wanted) == 1]
     rest = total - sum(map(_size, small))
     left = max(wanted - len(small), 1)
-    # The connector looks at partitions here, and not at ranges: where a partition was
-    # divided before, one small range keeps all of them whole.
+    # The connector compares partitions here, and not ranges: where a partition was
+    # divided before, one small range keeps all of them whole. Kept, so that both plan
+    # the same tasks.
     whole = {r.partition for r in small}
     return [
         part

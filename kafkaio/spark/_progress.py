@@ -1,4 +1,4 @@
-"""The lag of streaming queries, from what Spark reports of their progress."""
+"""The lag of streaming queries, computed from Spark's reports of their progress."""
 
 from __future__ import annotations
 
@@ -59,12 +59,13 @@ def _sources(progress: object) -> list[tuple[object, object]]:
 
 
 def _offsets(value: object) -> dict[TopicPartition, int] | None:
-    """Read offsets as Spark reports them: JSON, or what it stands for."""
+    """Read offsets as Spark reports them: as JSON, or already decoded."""
     try:
         found = json.loads(value) if isinstance(value, str) else value
         return from_json(found) if isinstance(found, Mapping) else None
     except (ValueError, ConfigurationError):
-        return None  # another kind of source
+        # A query may have sources of other kinds, with offsets of other forms.
+        return None
 
 
 @public("kafkaio.spark")
@@ -95,7 +96,7 @@ class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is n
     observer's ``query_lag(query, lag)`` is called, in a thread of the driver; see
     `kafkaio.Observer`. A query is reported as ``started`` with its first micro-batch,
     and as ``closed`` when it ends, so that the observers of ``kafkaio.metrics`` have
-    its figures. Nothing that an observer raises ends the query: it is logged.
+    its figures. Errors of an observer are logged, and do not end the query.
 
     Args:
         observer: an object with some methods of an observer; or a function, which is
@@ -107,7 +108,8 @@ class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is n
         observer: Observer | Callable[[str, Mapping[TopicPartition, int]], object],
     ) -> None:
         self._observer = observer
-        # By the ids of their runs. Observers refer to them weakly.
+        # By the ids of their runs: a query keeps its own id over restarts. Observers
+        # have weak references only, so the queries are kept alive here.
         self._queries: dict[str, tuple[str, ObservedQuery]] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
@@ -119,13 +121,15 @@ class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is n
         found = lag(progress)
         if not found:
             return
+        # Started here, and not in `onQueryStarted`: a query without a source of Kafka
+        # never gets here, and has no lag to observe.
         run, name = str(progress.runId), progress.name or str(progress.id)
         is_new = run not in self._queries
         query = self._queries.setdefault(run, (name, ObservedQuery()))[1]
         query.progressed(found)
         if is_new:
-            self._tell("started", "query", name, query)
-        self._tell("query_lag", name, found)
+            self._notify("started", "query", name, query)
+        self._notify("query_lag", name, found)
 
     def onQueryIdle(self, event: object) -> None:
         """Do nothing."""
@@ -134,9 +138,9 @@ class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is n
         """Report that the query has ended."""
         found = self._queries.pop(str(event.runId), None)
         if found is not None:
-            self._tell("closed", "query", *found)
+            self._notify("closed", "query", *found)
 
-    def _tell(self, method: str, *arguments: object) -> None:
+    def _notify(self, method: str, *arguments: object) -> None:
         observer = self._observer
         report = getattr(observer, method, None)
         if report is None and method == "query_lag" and callable(observer):

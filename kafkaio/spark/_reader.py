@@ -1,11 +1,11 @@
 """Reading: a batch, and the tasks of batches and streams.
 
-`KafkaReader` is pickled to the planner process of a query, which calls ``partitions``,
-and with it to the workers, which call ``read``. It holds options and columns, and no
-connection: those are kept by process (`kafkaio.spark._runtime`).
+Spark pickles `KafkaReader` to the planner process of a query, which calls
+``partitions``, and to the workers, which call ``read``. It holds options and columns,
+and no connection: `kafkaio.spark._runtime` keeps those for each process.
 
 A task reads with `kafkaio.arrow.read_ranges`, on the event loop of its worker, one
-coroutine for each record batch. Nothing is done for single records here, and no column
+coroutine for each record batch. No Python code runs for single records, and no column
 is copied.
 """
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not followed
-    """What one task reads, as Spark hands it to the task.
+    """The ranges of one task, which Spark passes to it.
 
     Args:
         task: ranges, in the order in which they are read.
@@ -103,6 +103,8 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
         """
         options, lookup = self._options, PlanLookup(self._options)
         start, end = lookup.start_and_end()
+        # Asked again afterwards, because bounds by offset or time may be outside of the
+        # logs, and because a topic may be made again between the two look-ups.
         before = dict(lookup.topic_ids)
         ranges, losses = ranges_between(start, end, {})
         earliest, latest = lookup.ends(start.keys(), before)
@@ -119,7 +121,8 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
         """
         if isinstance(partition, TaskPartition):
             return plainly_each(read_task(self._options, self._columns, partition))
-        return iter(())  # Spark's stand-in where there are no tasks
+        # Spark makes one task with a partition of its own where there are no tasks.
+        return iter(())
 
 
 def partitions_of(
@@ -171,8 +174,11 @@ def read_task(
     try:
         with explained(f"reading {listed(map(_span, partition.task))}"):
             while (batch := runtime.run(_next(batches))) is not None:
+                # The same columns under the names of the user's schema: no copy.
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
     finally:
+        # Spark closes the generator early, as for `limit(10)`: the fetches in flight
+        # must end, since the client stays for the next task.
         runtime.run(batches.aclose())
 
 
@@ -210,6 +216,7 @@ async def _batches(
         except OffsetOutOfRange:
             if options.fail_on_data_loss:
                 raise
+            # Retention has deleted records since the plan: read what is left.
             ranges = await _there(client, options, reader.remaining(), topic_ids)
         except UnknownTopicOrPartition as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_ID:

@@ -1,8 +1,8 @@
-"""A stream that cannot be read: fails with the first thing that Spark asks for.
+"""The reader of a stream whose options are wrong: its first call raises the error.
 
-Spark's process of a stream reports an error in the making of a reader as one of its
-own (an UnboundLocalError), and ours is somewhere above it. What a reader that was made
-raises is reported as it is.
+If making a reader fails, Spark's process of the stream reports an UnboundLocalError of
+its own, and ours is somewhere above it. Errors of an existing reader are reported as
+they are.
 
 State: the error.
 """
@@ -19,10 +19,10 @@ from kafkaio.spark._errors import plainly
 
 
 class RefusedStreamReader(DataSourceStreamReader):  # type: ignore[misc]  # not followed
-    """Raises why a stream cannot be read, whatever is asked of it.
+    """Raises an error in every method.
 
     Args:
-        error: why.
+        error: says why the stream cannot be read.
     """
 
     def __init__(self, error: KafkaError) -> None:

@@ -1,7 +1,7 @@
-"""Rows of Spark as records: which columns are written, and how they get to a producer.
+"""Rows of Spark as records: chooses the columns, and gives them to a producer.
 
-Spark hands a task its rows as Arrow batches. They go into the producer as they are,
-whole columns at a time. Nothing here knows of Spark's classes.
+Spark gives a task its rows as Arrow batches. They go into the producer as they are,
+whole columns at a time. Nothing here depends on Spark's classes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkaio._producer import Transaction
+    from kafkaio._producer.transaction import Transaction
 
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 #: The columns that are written, with the types that they may have in Spark.
@@ -59,6 +59,7 @@ class RowColumns:
                 nor the column says the topic.
         """
         names = [name for name in _TYPES if name in types]
+        # As in Spark's connector: the option wins over the column.
         if topic is not None and "topic" in names:
             names.remove("topic")
         if "value" not in names:
@@ -145,6 +146,7 @@ async def pulled(batches: Iterator[pa.RecordBatch]) -> AsyncIterator[pa.RecordBa
     while Spark computes the next rows.
     """
     while True:
+        # One thread at a time: Spark's iterator may be used by one caller only.
         batch = await anyio.to_thread.run_sync(next, batches, None)
         if batch is None:
             return
@@ -167,6 +169,8 @@ async def write_rows(
     async for batch in batches:
         pending.append(await columns.enqueue(producer, columns.chosen(batch)))
         rows += batch.num_rows
+        # Checked along the way: a failure ends the task early, and finished deliveries
+        # do not pile up.
         while pending and pending[0].is_done:
             _check(pending.popleft())
     await producer.flush()

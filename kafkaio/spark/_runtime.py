@@ -2,16 +2,16 @@
 
 Spark calls readers and writers as plain functions, one after the other, in processes of
 its own: workers, which run many tasks, and planning processes. kafkaio's clients are
-coroutines, and belong to one loop. So a thread has one loop, which runs while somebody
-waits in `run`, and stands still in between.
+asynchronous, and belong to one loop. So each thread has one loop, which runs during
+`run` only.
 
-To connect takes as long as a small task does, so clients and producers are kept from
-task to task, by their configurations. A kept one whose life has ended is replaced.
-Connections that broke while the loop stood still are opened again by the client itself.
+Connecting takes as long as a small task, so clients and producers are kept from task to
+task, by their configurations. One that has ended is replaced. The client itself reopens
+connections that broke while the loop did not run.
 
-Spark forks its workers, so nothing is opened when this module is imported, and what a
-parent process has opened is never used: all state belongs to one thread of one process.
-A process that is killed leaves nothing behind but sockets, which the system closes.
+Spark forks its workers, so importing this module opens nothing, and a child process
+never uses what its parent has opened: all state belongs to one thread of one process. A
+process that is killed leaves only sockets behind, which the system closes.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class _Shelf:
 
     async def take(self, config: Hashable, make: Callable[[], KeptT]) -> KeptT:
         """Return what is kept for a configuration; make and start it if need be."""
+        # Popped, and put back last: the order of the dict is that of use. If the start
+        # fails or is cancelled, nothing half started is kept.
         found = self._kept.pop(config, None)
         if found is not None and found.statistics().state != "running":
             await found.close(_CLOSING)
@@ -71,13 +73,13 @@ class _Shelf:
         """Close all that is kept."""
         while self._kept:
             _, kept = self._kept.popitem()
-            # The process ends: nobody is left to whom a failure could be told.
+            # The process ends: no caller is left to get the error.
             with contextlib.suppress(Exception):
                 await kept.close(_CLOSING)
 
 
 class _Home:
-    """What one thread of one process has opened."""
+    """The loop, the clients and the producers of one thread of one process."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -88,7 +90,9 @@ class _Home:
         self.transactional: KeptProducers | None = None
 
     def end(self) -> None:
-        """Close what is kept, and the loop; nothing in a process that was forked."""
+        """Close what is kept, and the loop; do nothing in a forked process."""
+        # A child inherits the `atexit` handlers and the sockets of its parent: closing
+        # a connection here would end the parent's.
         loop = self.loop
         if self.pid != os.getpid() or loop.is_closed() or loop.is_running():
             return
@@ -107,6 +111,7 @@ def _home() -> _Home:
     found: _Home | None = getattr(_local, "home", None)
     if found is None or found.pid != os.getpid() or found.loop.is_closed():
         found = _local.home = _Home()
+        # A loop may be run in its own thread only, and `atexit` runs in the main one.
         if threading.current_thread() is threading.main_thread():
             atexit.register(found.end)
     return found
@@ -187,17 +192,18 @@ def transactional() -> KeptProducers:
 
 
 def freeze() -> None:
-    """Take what is imported by now out of the garbage collector's sight, once.
+    """Exclude the imported modules from garbage collection, once in a process.
 
-    Spark's worker collects all garbage after every task. Most of what it looks at are
-    modules, which stay: without them a task costs half the processor time. A planning
-    process lives for one call, and calls this before it loads kafkaio: loading makes
-    objects enough for a collection, which would look at all of pyspark and pyarrow, and
-    cost as much as all of kafkaio.
+    Spark's worker collects all garbage after every task, and most of the objects that
+    are traversed belong to modules, which stay. Without them a task costs half the
+    processor time. A planning process lives for one call, and calls this before it
+    loads kafkaio: loading triggers a collection, which would traverse all of pyspark
+    and pyarrow, and cost as much as loading kafkaio.
 
-    To be called in processes of Spark only, as those of users are their own. The
-    environment variable ``KAFKAIO_SPARK_FREEZE=0`` turns it off.
+    Only for processes of Spark, and not for those of users. The environment variable
+    ``KAFKAIO_SPARK_FREEZE=0`` turns it off.
     """
+    # By process: a forked worker imports more after the fork.
     global _frozen_pid
     if _frozen_pid == os.getpid() or os.environ.get(_FREEZE_VARIABLE) == "0":
         return

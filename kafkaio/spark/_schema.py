@@ -1,12 +1,12 @@
 """The columns that a read produces, and their types.
 
-The default is that of Spark's own connector, with its types and nulls. A schema of the
-user's (``.schema("value string, offset bigint")``) chooses columns, in any order; what
-it leaves out is not decoded. Spark prunes no columns of Python data sources by itself.
+The default is that of Spark's own connector, with its types and nulls. A user's schema
+(``.schema("value string, offset bigint")``) chooses columns, in any order; the others
+are not decoded. Spark itself does not prune columns of Python data sources.
 
 `projection` turns Spark's schema into `ReadColumn` values, which need neither Spark nor
-pyarrow and travel to the executors. `arrow_schemas` turns them into the schema to ask
-`kafkaio.arrow.read_ranges` for and the one that Spark wants; both have the same types
+pyarrow and travel to the executors. `arrow_schemas` turns them into the schema for
+`kafkaio.arrow.read_ranges` and the one that Spark expects. Both have the same types
 column by column, so nothing is converted.
 """
 
@@ -72,6 +72,7 @@ def projection(schema: StructType) -> tuple[ReadColumn, ...]:
             the message lists what is possible.
     """
     found = tuple(map(_column, schema.fields))
+    # Arrow has columns by name: the same source twice would be ambiguous.
     sources = [column.source for column in found]
     if not found or len(set(sources)) < len(sources):
         what = "names a column twice" if found else "names no column"
@@ -99,6 +100,7 @@ def _column(field: StructField) -> ReadColumn:
         raise ConfigurationError(
             f"column {field.name!r} cannot be {form}; {_possible()}{how}"
         )
+    # Spark trusts NOT NULL: its optimizer removes the checks for null.
     if not field.nullable and source in _NULLABLE:
         raise ConfigurationError(
             f"column {field.name!r} cannot be NOT NULL: records can lack it"
@@ -112,7 +114,7 @@ def _possible() -> str:
 
 
 def arrow_schemas(columns: Sequence[ReadColumn]) -> tuple[pa.Schema, pa.Schema]:
-    """Return the schema to read with, and the one that Spark wants."""
+    """Return the schema to read with, and the one that Spark expects."""
     import pyarrow as pa
 
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])

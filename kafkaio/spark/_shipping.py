@@ -1,9 +1,9 @@
-"""How readers and writers reach a process of Spark that may lack a package.
+"""Pickles readers and writers for processes of Spark that may lack a package.
 
 Spark pickles them by the names of their classes. Where kafkaio or pyarrow is missing,
-what a user sees is a ModuleNotFoundError without a host. So `shipped` pickles a
-function by value, with what it needs of the standard library alone; it looks for the
-packages before it unpickles the rest.
+the user would get a ModuleNotFoundError without a host. So `shipped` pickles a function
+by value, which needs only the standard library. It looks for the packages before it
+unpickles the object.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pyspark import cloudpickle
 
 
 def shipped(each: object) -> tuple[Callable[..., object], tuple[str, str, bytes]]:
-    """Return what ``__reduce__`` of a reader or writer returns; serves as that method.
+    """Return the value of ``__reduce__`` for a reader or writer; serves as that method.
 
-    Unpickled where a package is missing, it raises an ImportError that names the task,
-    the host, the interpreter and what to do. It can be pickled by cloudpickle alone,
-    which Spark uses.
+    Where a package is missing, unpickling raises an ImportError that names the task,
+    the host, the interpreter and the remedy. Only cloudpickle, which Spark uses, can
+    pickle the result.
     """
     kind = type(each)
     # As bytes, because all arguments are unpickled before the function is called.
@@ -30,7 +30,8 @@ def shipped(each: object) -> tuple[Callable[..., object], tuple[str, str, bytes]
 
 
 def _arrival() -> Callable[..., object]:
-    # cloudpickle pickles a function by value if it is no attribute of a module.
+    # cloudpickle pickles a function by value if it is not an attribute of a module. So
+    # it may use no global of this one, and imports everything inside.
 
     def arrive(module: str, name: str, state: bytes) -> object:
         import os

@@ -49,9 +49,9 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
     @plainly
     def schema(self) -> str:
-        """Return the columns of a read, or of a table, without a schema of its own.
+        """Return the columns of a read, or of a table, that has no schema of its own.
 
-        All is checked that can be without asking the cluster.
+        Checks all options, without connecting.
 
         Raises:
             ConfigurationError: an option is not possible, or Spark would lose it.
@@ -98,6 +98,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
             options = ReadOptions.of(self.options, is_stream=True)
             return KafkaStreamReader(options, projection(schema))
         except ConfigurationError as error:
+            # Raised here, Spark would bury it under an error of its own.
             from kafkaio.spark._refused import RefusedStreamReader
 
             return RefusedStreamReader(error)

@@ -1,4 +1,4 @@
-"""Reading a stream: which offsets each micro-batch reads.
+"""Reading a stream: decides which offsets each micro-batch reads.
 
 Spark keeps one `KafkaStreamReader` in a process of the driver for as long as a query
 runs. It calls, in this order: ``prepareForTriggerAvailableNow`` (with that trigger),
@@ -7,12 +7,12 @@ runs. It calls, in this order: ``prepareForTriggerAvailableNow`` (with that trig
 ``initialOffset`` is called again and must not change, so it is kept. A micro-batch that
 is repeated after a restart begins with ``partitions``, in another process.
 
-The ids of the topics are kept with the offsets (`kafkaio.spark._offsets`). Where a
-topic has another id than in the checkpoint, it was deleted and made again: its offsets
-say nothing of the new one, even if that is longer.
+The ids of the topics are stored with the offsets (`kafkaio.spark._offsets`). Where a
+topic has another id than in the checkpoint, it was deleted and made again: the old
+offsets mean nothing in the new topic, even if that is longer.
 
-``read`` is called on copies in the workers, which have the options and the columns and
-nothing else of this object's state.
+``read`` is called on copies in the workers, of which only the options and the columns
+are used.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class KafkaStreamReader(
         self._lookup = PlanLookup(options)
         self._is_available_now = False
         self._initial: _Json | None = None
-        # The latest offsets that were looked up; with Trigger.AvailableNow the first
-        # ones, at which the query ends.
+        # The last answer for the latest offsets; with Trigger.AvailableNow the first
+        # one, at which the query ends.
         self._latest: dict[TopicPartition, int] | None = None
-        # The ids of the topics that were looked up with them.
+        # The ids of their topics.
         self._topic_ids: dict[str, UUID] = {}
         self._delay: TriggerDelay | None = None
         if options.min_offsets_per_trigger is not None:
@@ -136,6 +136,8 @@ class KafkaStreamReader(
         if not isinstance(limit, ReadAllAvailable) and self._waits(begin, latest):
             return start
         if isinstance(limit, ReadMaxRows):
+            # New partitions begin at their earliest offset, which the share of the
+            # limit depends on.
             earliest, _ = self._lookup.ends(latest.keys() - begin.keys(), {})
             latest = limited(limit.max_rows, begin, latest, earliest)
         return to_json(latest, self._topic_ids)
@@ -159,6 +161,8 @@ class KafkaStreamReader(
         Raises:
             DataSourceError: the cluster cannot be asked, or records were deleted.
         """
+        # From the offsets alone, and not from what `latestOffset` has found: after a
+        # restart another process gets the same offsets, and must plan the same tasks.
         begin, until = from_json(start), from_json(end)
         before, planned = topic_ids_of(start), topic_ids_of(end)
         new = remade(before, planned)
@@ -168,8 +172,8 @@ class KafkaStreamReader(
         expected = before | planned
         earliest, latest = self._lookup.ends(moved, expected)
         now = self._lookup.topic_ids
-        # What the end says of a topic that was made again since then is of no use. The
-        # next micro-batch reads the new topic.
+        # The end offsets of a topic that was made again since then mean nothing in the
+        # new topic. The next micro-batch reads that from its beginning.
         topics = {tp.topic for tp in moved}
         gone = [topic for topic in remade(expected, now) if topic in topics]
         losses += [another_topic(topic, expected, now) for topic in gone]
@@ -183,7 +187,7 @@ class KafkaStreamReader(
     def commit(self, end: _Json) -> None:
         """Commit the end of a finished micro-batch to ``commitGroupId``.
 
-        Spark needs it for nothing, so a failure is logged alone.
+        Spark does not need it, so a failure is only logged.
         """
         group = self._options.commit_group_id
         if group is None:
@@ -191,7 +195,7 @@ class KafkaStreamReader(
         try:
             self._lookup.commit(group, from_json(end))
         except DataSourceError as error:
-            # Each micro-batch may fail in the same way.
+            # Limited: each micro-batch may fail in the same way.
             warn("commit failed", group, str(error))
 
     def read(self, partition: TaskPartition) -> Iterator[pa.RecordBatch]:

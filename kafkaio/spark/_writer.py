@@ -1,19 +1,18 @@
 """Writes rows of Spark to Kafka: `KafkaWriter` and `KafkaStreamWriter`.
 
-Spark asks for a writer in the driver for each batch and each micro-batch, and pickles
-it to its executors, where each attempt of a task calls ``write``. So the id of a *run*,
-which the writer gets when it is made, is known to all attempts of one execution of a
-write, and to no other execution of it. ``commit`` and ``abort`` run in the driver, in a
-process of their own, on a writer that has seen nothing of it: all that they know is
-what the tasks have returned.
+Spark makes a writer in the driver for each batch and each micro-batch, and pickles it
+to the executors, where each attempt of a task calls ``write``. So all attempts of one
+execution of a write share the id of a *run*, which the writer gets when it is made.
+``commit`` and ``abort`` run in the driver, in a process of their own, on a copy of the
+writer: they only have the messages that the tasks have returned.
 
 At least once (the default), a task has written its rows when ``write`` returns, and
 ``commit`` does nothing. With ``exactlyOnce``, each attempt commits a transaction of its
-own (`kafkaio.spark._exactly_once`). What a repetition has left open is judged by
-``commit`` (`kafkaio.spark._judgement`); ``abort`` ends it, and what tasks that did not
-return have left open, since readers would wait for it.
+own (`kafkaio.spark._exactly_once`). ``commit`` decides on the transactions that a
+repetition has left open (`kafkaio.spark._judgement`). ``abort`` ends these, and those
+of tasks that did not return, since readers would wait for them.
 
-Those processes live for one call. So what only tasks need is imported by the tasks.
+Those processes live for one call, so the tasks import what only they need.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafkaio._client import Client
-    from kafkaio._producer import Transaction
     from kafkaio._producer.detached import DetachedTransaction
+    from kafkaio._producer.transaction import Transaction
     from kafkaio.spark._exactly_once import TaskName, TaskResult
     from kafkaio.spark._judgement import VersionWrite
     from kafkaio.spark._marker_stores import MarkerStorePort
 
 _log = logging.getLogger("kafkaio.spark")
 
-#: Seconds that `abort` has: the query has failed, and waits for it to say so.
+#: Seconds for `abort`: the query has failed, and reports its error afterwards.
 _ABORT_TIMEOUT: Final = 10.0
-#: What Spark tells the tasks of a micro-batch.
+#: Local properties that Spark sets for the tasks of a micro-batch.
 _BATCH_ID: Final = "streaming.sql.batchId"
 _QUERY_ID: Final = "sql.streaming.queryId"
 
@@ -72,7 +71,7 @@ class TaskDone(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not fol
         is_skipped: whether nothing was written, since rows were in.
         version: the version that it wrote.
         run: the run that it belongs to.
-        report: what the driver judges by; None without ``exactlyOnce``.
+        report: the report to the driver; None without ``exactlyOnce``.
         held: its transaction, if it was left open for the driver.
     """
 
@@ -188,7 +187,7 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # a
 
 @dataclass(frozen=True, slots=True)
 class _Sink:
-    """What both writers do. Can be pickled.
+    """The part that both writers share. Can be pickled.
 
     Attributes:
         options: the options of the write.
@@ -237,7 +236,8 @@ class _Sink:
         if not reports:
             return
         if self.options.is_stream and all(each.is_settled for each in reports):
-            return  # that it is in, the next micro-batch shows
+            # In a stream, the next micro-batch shows that this one is in.
+            return
         if all(each.outcome is Outcome.LATER for each in reports):
             return
         with explained(f"committing batch {done[0].version} of {done[0].app!r}"):
@@ -283,7 +283,7 @@ class _Sink:
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        # A task that has left its transaction open, or has not told what it left.
+        # Tasks that have left a transaction open, or may have: those without a message.
         unknown = [
             task
             for task, done in enumerate(messages)
@@ -294,7 +294,8 @@ class _Sink:
         apps = [done.app for done in messages if isinstance(done, TaskDone)]
         app = self.options.app or (apps[0] if apps else _query_id(self.checkpoint))
         if app is None:
-            return  # what is open is ended by the next attempt, or by its time-out
+            # The next attempts, or the time limit, abort the transactions.
+            return
         prefix = self.options.transactional_id_prefix
         from kafkaio.spark._marker_names import transactional_id
 
@@ -371,6 +372,7 @@ def _query_id(checkpoint: str | None) -> str | None:
     """Return the id of a query, if its checkpoint is a directory of this host."""
     if checkpoint is None:
         return None
+    # Spark tells the id only to tasks; in the driver's process it is in this file.
     place = checkpoint.removeprefix("file://").removeprefix("file:")
     try:
         found = json.loads((Path(place) / "metadata").read_text())

@@ -1,8 +1,8 @@
 """Tools to test code that uses Kafka.
 
 `Broker` is a Kafka cluster in the event loop, `GroupConfig` its settings for groups,
-`SecurityConfig` those for authentication and rights.
-The functions make faults for ``broker.faults.on``.
+`SecurityConfig` those for authentication and rights. The functions make faults for
+``broker.faults.on``. The other classes are those of a broker's attributes.
 """
 
 from kafkaio._public import lazy
@@ -10,8 +10,14 @@ from kafkaio._public import lazy
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "kafkaio.testing._broker.clock": ("Clock",),
+        "kafkaio.testing._broker.telemetry": ("PushedTelemetry",),
+        "kafkaio.testing._broker.settings": ("TopicSettings",),
         "kafkaio.testing._broker.cluster": ("Topic",),
-        "kafkaio.testing._broker.control": ("Control",),
+        "kafkaio.testing._broker.control": (
+            "OpenTransaction",
+            "Control",
+        ),
         "kafkaio.testing._broker.node": ("LoggedRequest",),
         "kafkaio.testing._security.acls": (
             "Acl",
@@ -26,6 +32,7 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio.testing._security.security": ("Security",),
         "kafkaio.testing._security.session": ("Authentications",),
         "kafkaio.testing._broker.faults": (
+            "Action",
             "Fault",
             "Faults",
             "Rule",

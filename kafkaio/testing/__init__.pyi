@@ -5,8 +5,10 @@ from kafkaio.testing._broker.cluster import (
 )
 from kafkaio.testing._broker.control import (
     Control as Control,
+    OpenTransaction as OpenTransaction,
 )
 from kafkaio.testing._broker.faults import (
+    Action as Action,
     Fault as Fault,
     Faults as Faults,
     Rule as Rule,
@@ -37,6 +39,7 @@ from kafkaio.testing._broker.group_config import (
 from kafkaio.testing._broker.node import (
     LoggedRequest as LoggedRequest,
 )
+from kafkaio.testing._broker.settings import TopicSettings as TopicSettings
 from kafkaio.testing._embedded import (
     Broker as Broker,
 )
@@ -64,5 +67,7 @@ from kafkaio.testing._security.security import (
 from kafkaio.testing._security.session import (
     Authentications as Authentications,
 )
+from kafkaio.testing._broker.clock import Clock as Clock
+from kafkaio.testing._broker.telemetry import PushedTelemetry as PushedTelemetry
 
 __all__: list[str]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafkaio._net.memory import MemoryNetwork
-from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
+from kafkaio._net.transport import Dial
 from kafkaio._public import public
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
@@ -68,7 +68,7 @@ _FIRST_MEMORY_PORT: Final = 9092
 _ALL: Final = "0.0.0.0"  # noqa: S104  (listeners=PLAINTEXT://:9092 says so)
 _MIN_ISR: Final = "min.insync.replicas"
 _LOGGED: Final = 10_000
-# How often logs flush what is due, and after how many flushes retention and compaction
+# Seconds between two flushes of logs, and flushes until retention and compaction
 # run. Not sooner than Kafka's first check: tests like to write old timestamps.
 _FLUSH_SECONDS: Final = 1.0
 _FLUSHES: Final = 30
@@ -139,7 +139,7 @@ class Broker:
             ``{"PLAIN": 2000, "SASL_SSL.OAUTHBEARER": 5000}``.
         security: further settings of SASL, TLS, delegation tokens and ACLs.
         acls: whether rights are checked by ACLs, as Kafka's authorizer does; the config
-            ``authorizer.class.name`` says so, too. Whoever comes by PLAINTEXT is a
+            ``authorizer.class.name`` says so, too. A client of PLAINTEXT is a
             super user, unless ``security`` or the config ``super.users`` says
             otherwise; all others may do what CreateAcls allows them.
         telemetry: whether clients may push their metrics (KIP-714), as to a Kafka with
@@ -155,7 +155,7 @@ class Broker:
         telemetry: the metrics that clients have pushed.
 
     Raises:
-        ValueError: ``nodes`` is below 1, ``as_version`` is no known release,
+        ValueError: ``nodes`` is below 1, ``as_version`` is not a known release,
             ``config`` has a value that Kafka does not accept, or ``features`` names
             a feature or level that the release does not have; the nodes need ports
             above 65535; or ``tls`` is asked for in memory.
@@ -264,7 +264,7 @@ class Broker:
         acls: bool,
     ) -> None:
         if self._files is not None and self._network is not None:
-            raise ValueError("tls=True: there is no TLS in memory")
+            raise ValueError("tls=True: connections in memory have no TLS")
         clock = self._cluster.clock
         self.security: Security = Security(
             (config or SecurityConfig()).with_configs(given),
@@ -387,7 +387,7 @@ class Broker:
             listener: PLAINTEXT, SASL, SSL, MTLS or SASL_SSL.
 
         Raises:
-            KeyError: there is no such listener.
+            KeyError: the listener does not exist.
         """
         found = [node.endpoints[listener] for node in self.nodes.values()]
         return ",".join(one.address for one in found)
@@ -400,13 +400,13 @@ class Broker:
     def bound(self, listener: str = _PLAINTEXT) -> str:
         """The addresses that the nodes listen at, ``0.0.0.0`` for all interfaces.
 
-        They are no addresses for clients: `bootstrap` has those.
+        Clients use the addresses of `bootstrap` instead.
 
         Args:
             listener: one of `listeners`.
 
         Raises:
-            KeyError: there is no such listener.
+            KeyError: the listener does not exist.
         """
         found = [node.endpoints[listener] for node in self.nodes.values()]
         return ",".join(one.bound for one in found)
@@ -442,6 +442,7 @@ class Broker:
             UsageError: no event loop of asyncio runs.
         """
         running_loop()
+        # Before anything is read: another broker may be about to write it.
         self._store.acquire()
         self._is_open = True
         try:
@@ -453,6 +454,7 @@ class Broker:
             self._supervisor.start(self._clean_up)
             if TRANSACTIONS_TOPIC in self._cluster.topics:
                 self._transactions().load_all()
+            # After the directory was read, whose topics stay as they are.
             for name, partitions in self._topics.items():
                 if name not in self._cluster.topics:
                     self.create_topic(name, partitions)
@@ -494,6 +496,7 @@ class Broker:
             self._store.release()
 
     async def _close(self) -> None:
+        # Nothing flushes or cleans a log while it is closed.
         await self._supervisor.aclose()
         for node in self.nodes.values():
             await node.stop()
@@ -533,29 +536,16 @@ class Broker:
         factor = replication_factor or self.default_replication_factor
         self._cluster.create_topic(name, partitions, factor, configs, AT_ONCE, topic_id)
 
-    async def dial(
-        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
-    ) -> TransportPort:
-        """Connect in memory, for ``Client.from_config(config, dial=broker.dial)``.
-
-        Args:
-            host: the node's host.
-            port: the node's port.
-            sink: receives the frames that the node sends.
-            options: only ``max_frame_size`` applies in memory.
+    @property
+    def dial(self) -> Dial:
+        """Connects in memory, for ``Client.from_config(config, dial=broker.dial)``.
 
         Raises:
-            BrokerNotAvailable: no node listens at this address, for example because it
-                is stopped.
             RuntimeError: the broker listens on ports.
         """
         if self._network is None:
             raise RuntimeError("dial needs a Broker(memory_transport=True)")
-        return await self._network.dial(host, port, sink, options)
-
-    def record(self, request: LoggedRequest) -> None:
-        """Add to the request log."""
-        self.requests.append(request)
+        return self._network.dial
 
 
 def _hosts(config: Mapping[str, str], host: str) -> list[str]:

@@ -318,6 +318,7 @@ def _deleting_topics(kafka: Kafka, config: pytest.Config) -> Iterator[None]:
     """At the end, delete the topics made on a cluster that we did not start."""
     from kafkaio.testing.kafka._source import ExternalCluster
 
+    # A cluster that was started for the session ends with it.
     if not isinstance(kafka.engine, ExternalCluster):
         yield
         return
@@ -334,6 +335,7 @@ def _deleting_topics(kafka: Kafka, config: pytest.Config) -> Iterator[None]:
 def _unique(stem: str) -> str:
     """Return a new topic name that begins with the name of its test."""
     clean = re.sub(r"[^a-zA-Z0-9._-]+", "-", stem)[:_LONGEST_STEM]
+    # Unique: a cluster can serve several runs at a time.
     return f"{clean}-{uuid.uuid4().hex[:8]}"
 
 
@@ -344,6 +346,7 @@ def topic_factory(
 
     For fixtures that create topics on a Kafka of their own.
     """
+    # The name tells which test has left a topic behind.
     stem = str(request.node.name)
 
     def create(

@@ -168,7 +168,7 @@ async def librdkafkas_offsets(
 async def set_level(servers: str, level: int) -> None:
     """Finalize a level of ``transaction.version``, and wait until brokers tell it."""
     async with asyncio.timeout(HANGS), Client(servers) as client:
-        before = client._cluster.feature_level(_FEATURE)
+        before = client._cluster.features.level(_FEATURE)
         if level == before:
             return
         how = _UPGRADE if level > before else _SAFE_DOWNGRADE
@@ -181,4 +181,4 @@ async def set_level(servers: str, level: int) -> None:
     async with asyncio.timeout(HANGS):
         while before != level:
             async with Client(servers) as client:
-                before = client._cluster.feature_level(_FEATURE)
+                before = client._cluster.features.level(_FEATURE)

@@ -75,9 +75,9 @@ async def test_lag(shell: Shell, group: str, place: str) -> None:
 
 async def test_lag_of_what_is_not_there(shell: Shell, group: str, place: str) -> None:
     missing = await shell(f"lag {group} {group}-no", code=3)
-    assert missing.err == f"kafkaio lag: there is no group '{group}-no'\n"
+    assert missing.err == f"kafkaio lag: group '{group}-no' does not exist\n"
     assert [row[1] for row in missing.rows[1:]] == [place, place]
-    assert "there is no group" in (await shell(f"lag {group}-no", code=1)).err
+    assert "does not exist" in (await shell(f"lag {group}-no", code=1)).err
 
 
 async def test_groups_are_listed_and_described(
@@ -90,7 +90,7 @@ async def test_groups_are_listed_and_described(
     assert "no group matches" in stable.err
     some = await shell(f"groups list {group} {group}-no", code=3)
     assert ([row[0] for row in some.rows[1:]], len(some.rows)) == ([group], 2)
-    assert f"there is no group '{group}-no'" in some.err
+    assert f"group '{group}-no' does not exist" in some.err
     found = (await shell("groups list --type classic --state empty --json")).document
     assert group in [each["group"] for each in found["groups"]]
     async with kafkaio.Consumer(
@@ -182,7 +182,7 @@ async def test_wrong_calls_of_reset(shell: Shell, group: str) -> None:
         ("", "give one of --to-earliest, "),
         ("--to-latest --shift-by 1", "give one of "),
         ("--to-latest --execute --dry-run", "exclude each other"),
-        ("--by-duration soon", "is no duration"),
+        ("--by-duration soon", "is not a duration"),
         ("--by-duration P36500D", "'P36500D' ago is before 1970"),
         ("--from-file /no/such/file", "No such file"),
         ("--to-latest --topic a:x", "is not TOPIC or TOPIC:0,1,4-6"),

@@ -117,7 +117,7 @@ async def test_a_bad_line_is_named_and_those_before_are_sent(
     )
 
     assert result.check(1).err == (
-        "kafkaio produce: line 2: unknown key 'x'; those before it are sent\n"
+        "kafkaio produce: line 2: unknown key 'x'; the records before it are sent\n"
     )
     assert (await kafkaio_("consume", name, "-e")).check().out == "a\n"
 
@@ -197,14 +197,14 @@ async def test_files_of_arrow_and_parquet(
         (("consume", "t", "-o", "x"), "none of beginning"),
         (("consume", "t", "-J", "--jsonl"), "exclude each other"),
         (("consume", "t", "-g", "g", "-o", "3"), "with --group"),
-        (("produce", "t", "-f", "%k%v"), "where %k ends is not said"),
+        (("produce", "t", "-f", "%k%v"), "the end of %k is not defined"),
         (("produce",), "name a TOPIC"),
         (("copy", "t", "t"), "copied to itself"),
         (("copy", "t", "u", "--exactly-once"), "needs a --group"),
         (("request", "metadatas"), "did you mean Metadata"),
         (("request", "Metadata", "{"), "JSON: "),
         (("request", "Metadata", '{"topics":[{"nme":""}]}'), "topics[0].nme"),
-        (("request", "Metadata", "--to", "x"), "neither any"),
+        (("request", "Metadata", "--to", "x"), "not any, controller"),
         (("request", "Metadata", "--version", "99"), "has versions 0 to 13"),
     ],
 )

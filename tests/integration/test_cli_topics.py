@@ -145,7 +145,7 @@ async def test_offsets(shell: Shell, name: str, topic: TopicFactory) -> None:
     assert "UNKNOWN_TOPIC" in (await shell(f"offsets {place} {name}", code=3)).err
     some = await shell(f"topics list {place} {name}", code=3)
     assert [row[0] for row in some.rows] == ["NAME", place]
-    assert "is no time" in (await shell(f"offsets {place} --at soon", code=2)).err
+    assert "is not a time" in (await shell(f"offsets {place} --at soon", code=2)).err
 
 
 async def test_names_are_completed(shell: Shell, name: str) -> None:

@@ -217,7 +217,7 @@ async def test_a_code(transactional: Kafka, tx_topic: TopicFactory, row: Row) ->
         producer_on(wire.servers, name) as producer,
     ):
         await one(producer, topic, b"before", group, 1)
-        is_tv2 = producer._cluster.feature_level("transaction.version") >= 2
+        is_tv2 = producer._cluster.features.level("transaction.version") >= 2
         then = row.tv2 if is_tv2 else row.tv1
         if then is None:
             assert not wire.of(row.api)
@@ -322,7 +322,7 @@ async def test_a_bump_is_answered(
         rule = wire.refuse(A.INIT_PRODUCER_ID, code, 2 if then is T.BUMPED else 1)
         with pytest.raises(KafkaError):
             await one(producer, topic, b"aborted", group, 2)
-        is_tv2 = producer._cluster.feature_level("transaction.version") >= 2
+        is_tv2 = producer._cluster.features.level("transaction.version") >= 2
         expected, at = [b"before"], 1
         if is_tv2 or then in {T.BUMPED, T.ABORTED}:
             await one(producer, topic, b"next", group, 3)
@@ -393,7 +393,7 @@ async def test_a_request_that_comes_after_the_coordinators_time_out(
         Interceptor(servers) as wire,
         producer_on(wire.servers, name, transaction_timeout_ms=1000) as producer,
     ):
-        is_tv2 = producer._cluster.feature_level("transaction.version") >= 2
+        is_tv2 = producer._cluster.features.level("transaction.version") >= 2
         if is_tv2 and api in {A.ADD_PARTITIONS_TO_TXN, A.ADD_OFFSETS_TO_TXN}:
             return
         is_write = api in {A.PRODUCE, A.ADD_PARTITIONS_TO_TXN}

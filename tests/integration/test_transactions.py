@@ -52,7 +52,7 @@ def producer_on(servers: str, name: str | None = None, **options: int) -> Produc
 
 def is_tv2(producer: Producer) -> bool:
     """Whether the producer's next transaction is of TV2."""
-    return producer._cluster.feature_level("transaction.version") >= 2
+    return producer._cluster.features.level("transaction.version") >= 2
 
 
 class Mistake(Exception):

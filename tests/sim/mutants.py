@@ -21,7 +21,7 @@ from kafkaio._machines.transaction import TransactionMachine
 from kafkaio._machines.transaction_holds import TransactionHolds
 from kafkaio._producer.transaction import Transaction
 from kafkaio._producer.transaction_manager import TransactionManager
-from kafkaio._producer.turns import Turns
+from kafkaio._producer.turns import RunTurns
 from kafkaio._producer.txn_coordinator import TxnCoordinator
 from kafkaio._producer.txn_offsets import TxnOffsets
 from tests.sim.scenario import exactly_once
@@ -164,7 +164,7 @@ MUTANTS: Final = (
     _manager(
         name="EndTxn is sent before all is acknowledged",
         function="end_if_drained",
-        old="and self._accumulator.is_drained",
+        old="and self._accumulator.backlog.is_empty",
         new="",
     ),
     _manager(
@@ -209,7 +209,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="an outcome is never told",
-        owner=Turns,
+        owner=RunTurns,
         function="end",
         old="run.is_done = True",
         new="run.is_done = run.outcome is not TransactionOutcome.ABORTED",
@@ -240,7 +240,7 @@ MUTANTS: Final = (
     Mutant(
         "a lost partition is not noticed",
         TransactionHolds,
-        "look",
+        "update",
         "if numbers.get(claim.partition) != claim.number",
         "if False",
     ),

@@ -12,7 +12,8 @@ import pytest
 
 from kafkaio._client import Client
 from kafkaio._config import ProducerConfig
-from kafkaio._producer import Producer, Transaction
+from kafkaio._producer import Producer
+from kafkaio._producer.transaction import Transaction
 from kafkaio.spark._exactly_once import AttemptFailed, Put, TaskAttempt, TaskName
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory

@@ -41,7 +41,8 @@ from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._consumer import Consumer
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.transport import Dial, DialOptions, FrameSinkPort, TransportPort
-from kafkaio._producer import Producer, Transaction
+from kafkaio._producer import Producer
+from kafkaio._producer.transaction import Transaction
 from kafkaio.admin import Admin
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
 from kafkaio.protocol._message import Buffer

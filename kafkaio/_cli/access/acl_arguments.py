@@ -1,7 +1,7 @@
-"""From options of kafka-acls to entries of access control lists, and to filters.
+"""Converts options of kafka-acls to entries of access control lists, and to filters.
 
-Pure. An entry has one resource, one principal, one host and one operation; options that
-are repeated mean every combination.
+Pure. An entry has one resource, one principal, one host and one operation. Repeated
+options stand for every combination.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from kafkaio.admin._types import (
     AclResourceType,
 )
 
-#: A kind of resource and its name.
+#: The type and the name of a resource.
 Resource = tuple[AclResourceType, str]
-#: A resource and what may be done with it.
+#: A resource and an operation on it.
 Grant = tuple[Resource, AclOperation]
 
-#: The only resource of its kind.
+#: The only resource of its type, under the name that brokers require.
 CLUSTER: Final[Resource] = (AclResourceType.CLUSTER, "kafka-cluster")
 _ANY_HOST: Final = "*"
 _ANY_RESOURCE: Final = ((AclResourceType.ANY, None),)
 _NONE: Final[tuple[str | None, ...]] = (None,)
+#: kafka-acls takes DescribeConfigs, brokers print DESCRIBE_CONFIGS: both are accepted.
 _OPERATIONS: Final = {
     each.name.replace("_", "").casefold(): each
     for each in AclOperation
@@ -39,19 +40,19 @@ _OPERATIONS: Final = {
 
 
 class BadAcl(Exception):
-    """Options make no entry or filter; the message says why in one line."""
+    """Options do not define an entry or a filter; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
-    """Whom entries are for.
+class Principals:
+    """The principals and hosts of entries.
 
     Attributes:
-        allow: principals that are allowed something.
-        deny: principals that are denied it.
-        allow_hosts: the addresses from which the first are; any by default.
-        deny_hosts: likewise for the others.
-        either: in filters, principals that are allowed or denied something.
+        allow: principals with the permission ALLOW.
+        deny: principals with the permission DENY.
+        allow_hosts: the hosts of `allow`; any by default.
+        deny_hosts: the hosts of `deny`; any by default.
+        either: principals with either permission; only in filters.
     """
 
     allow: Sequence[str] = ()
@@ -65,14 +66,14 @@ def operation_of(text: str) -> AclOperation:
     """Return the operation of a name such as ``READ`` or ``describe-configs``.
 
     Raises:
-        BadAcl: there is none; the message has the nearest.
+        BadAcl: the operation is unknown; the message has the nearest name.
     """
     plain = text.replace("_", "").replace("-", "").casefold()
     found = _OPERATIONS.get(plain)
     if found is None:
         near = get_close_matches(plain, _OPERATIONS, 1)
         hint = f"; did you mean {_OPERATIONS[near[0]]}?" if near else ""
-        raise BadAcl(f"there is no operation {text!r}{hint}")
+        raise BadAcl(f"unknown operation {text!r}{hint}")
     return found
 
 
@@ -80,20 +81,22 @@ def principal_of(text: str) -> str:
     """Return a principal with its type, which is ``User`` if none is given.
 
     Raises:
-        BadAcl: it has no name.
+        BadAcl: the name or the type is empty.
     """
+    # The distinguished name of a certificate has a "=" before any colon: it is a name
+    # without a type.
     kind, colon, name = text.partition(":")
     if not colon or "=" in kind:
         kind, name = "User", text
     if not kind or not name:
-        raise BadAcl(f"{text!r} is no principal, such as User:alice")
+        raise BadAcl(f"{text!r} is not a principal such as User:alice")
     return f"{kind}:{name}"
 
 
 def producer_grants(
     topics: Iterable[str], transactional_ids: Iterable[str], *, idempotent: bool
 ) -> list[Grant]:
-    """Return what a producer needs, as kafka-acls --producer does."""
+    """Return the rights of a producer, as kafka-acls --producer does."""
     op, kind = AclOperation, AclResourceType
     grants: list[Grant] = [
         ((kind.TOPIC, name), operation)
@@ -105,13 +108,14 @@ def producer_grants(
         for name in transactional_ids
         for operation in (op.WRITE, op.DESCRIBE)
     ]
+    # Since Kafka 2.8 the right to write to a topic includes this one (KIP-679).
     if idempotent:
         grants.append((CLUSTER, op.IDEMPOTENT_WRITE))
     return grants
 
 
 def consumer_grants(topics: Iterable[str], groups: Iterable[str]) -> list[Grant]:
-    """Return what a consumer needs, as kafka-acls --consumer does."""
+    """Return the rights of a consumer, as kafka-acls --consumer does."""
     op, kind = AclOperation, AclResourceType
     grants: list[Grant] = [
         ((kind.TOPIC, name), operation)
@@ -122,12 +126,13 @@ def consumer_grants(topics: Iterable[str], groups: Iterable[str]) -> list[Grant]
 
 
 def bindings_of(
-    grants: Iterable[Grant], who: Who, pattern: AclPatternType
+    grants: Iterable[Grant], who: Principals, pattern: AclPatternType
 ) -> list[AclBinding]:
     """Return an entry for every grant, principal and host, each once.
 
-    The pattern is for all resources but the cluster, which has one name.
+    The pattern applies to all resources except the cluster, which has one name.
     """
+    # Two options may grant the same right; a dict drops the second in order.
     found: dict[AclBinding, None] = {}
     for (resource, operation), (permission, principal, host) in product(
         grants, _subjects(who)
@@ -145,7 +150,7 @@ def bindings_of(
     return list(found)
 
 
-def _subjects(who: Who) -> list[tuple[AclPermission, str, str]]:
+def _subjects(who: Principals) -> list[tuple[AclPermission, str, str]]:
     allowed = product([AclPermission.ALLOW], who.allow, who.allow_hosts or [_ANY_HOST])
     denied = product([AclPermission.DENY], who.deny, who.deny_hosts or [_ANY_HOST])
     return [*allowed, *denied]
@@ -154,10 +159,10 @@ def _subjects(who: Who) -> list[tuple[AclPermission, str, str]]:
 def filters_of(
     resources: Sequence[Resource],
     operations: Sequence[AclOperation],
-    who: Who,
+    who: Principals,
     pattern: AclPatternType,
 ) -> list[AclBindingFilter]:
-    """Return a filter for every combination; what is not given may be anything."""
+    """Return a filter for every combination; missing options match anything."""
     subjects: list[tuple[AclPermission, str | None, str | None]] = []
     for permission, principals, hosts in (
         (AclPermission.ALLOW, who.allow, who.allow_hosts),

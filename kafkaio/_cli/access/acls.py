@@ -31,7 +31,7 @@ _ACLS: Final = Document(
         pattern_type=TEXT,
     )
 )
-#: Options, and the kinds of resources that they name.
+#: Parameters of options with the types of the resources that they name.
 _KINDS: Final = {
     "topic": "TOPIC",
     "group": "GROUP",
@@ -49,7 +49,7 @@ def _repeated(name: str, metavar: str, text: str) -> Callable[[F], F]:
 
 
 def _subjects(patterns: str, default: str) -> Callable[[F], F]:
-    """The options that say who may do what with what."""
+    """The options for principals, operations and resources."""
     options = (
         _repeated("--topic", "NAME", "A topic; can be repeated, as all of these."),
         _repeated("--group", "NAME", "A group."),
@@ -70,6 +70,7 @@ def _subjects(patterns: str, default: str) -> Callable[[F], F]:
         _repeated("--allow-host", "ADDRESS", "Where those come from."),
         _repeated("--deny-host", "ADDRESS", "Where those come from."),
     )
+    # Decorators apply from the last to the first, and the help has the opposite order.
     return lambda function: reduce(lambda f, option: option(f), options[::-1], function)
 
 
@@ -126,11 +127,13 @@ async def _delete(session: CommandSession, /, *, yes: bool, **chosen: Any) -> No
     from kafkaio.admin import AclBindingFilter
 
     wanted = _filters(chosen)
+    # Without options the filter matches every entry of the cluster.
     if wanted == [AclBindingFilter()]:
         message = "name a resource, an operation or a principal of the entries"
         raise CommandFailed(message, Exit.USAGE)
     async with session.admin() as admin:
         if not yes:
+            # Filters can match the same entry; it is shown and deleted once.
             found = [it for each in wanted for it in await admin.describe_acls(each)]
             effects = [f"delete: {_named(it)}" for it in dict.fromkeys(found)]
             if effects:
@@ -174,7 +177,7 @@ def _resources(chosen: Mapping[str, Any]) -> list[Resource]:
 def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
     from kafkaio._cli.access.acl_arguments import (
         BadAcl,
-        Who,
+        Principals,
         filters_of,
         operation_of,
         principal_of,
@@ -185,7 +188,7 @@ def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
         return filters_of(
             _resources(chosen),
             [operation_of(text) for text in chosen["operation"]],
-            Who(
+            Principals(
                 allow=[principal_of(text) for text in chosen["allow_principal"]],
                 deny=[principal_of(text) for text in chosen["deny_principal"]],
                 allow_hosts=chosen["allow_host"],
@@ -197,13 +200,18 @@ def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
 
 
 def _bindings(chosen: Mapping[str, Any]) -> list[AclBinding]:
-    from kafkaio._cli.access.acl_arguments import BadAcl, Who, bindings_of, principal_of
+    from kafkaio._cli.access.acl_arguments import (
+        BadAcl,
+        Principals,
+        bindings_of,
+        principal_of,
+    )
     from kafkaio.admin import AclPatternType
 
     with usage(BadAcl):
         made = bindings_of(
             _grants(chosen),
-            Who(
+            Principals(
                 allow=[principal_of(text) for text in chosen["allow_principal"]],
                 deny=[principal_of(text) for text in chosen["deny_principal"]],
                 allow_hosts=chosen["allow_host"],
@@ -227,6 +235,7 @@ def _grants(chosen: Mapping[str, Any]) -> list[Grant]:
     )
 
     found: list[Grant] = []
+    # The rights of --producer, --consumer and --operation add up.
     if chosen["producer"]:
         ids, idempotent = chosen["transactional_id"], chosen["idempotent"]
         found += producer_grants(chosen["topic"], ids, idempotent=idempotent)

@@ -1,4 +1,4 @@
-"""From options to quotas: whom they are for, and how much.
+"""Converts options to quotas: the entity, and the limits.
 
 Pure.
 """
@@ -13,14 +13,14 @@ from kafkaio.admin._types import QuotaEntity, QuotaFilter, QuotaName
 
 
 class BadQuota(Exception):
-    """Options make no quota; the message says why in one line."""
+    """Options do not define a quota; the message is one line."""
 
 
 def quota_of(text: str) -> tuple[str, float]:
     """Return the name and the number of ``NAME=NUMBER``.
 
     Raises:
-        BadQuota: it is none.
+        BadQuota: the text has another form.
     """
     name, equals, value = text.partition("=")
     if not name.strip() or not equals:
@@ -35,28 +35,31 @@ def quotas_of(texts: Iterable[str]) -> dict[str, float]:
     """Return the numbers of several quotas by name.
 
     Raises:
-        BadQuota: one is none, or there twice.
+        BadQuota: a text has another form, or a name occurs twice.
     """
+    # A repeated name is an error and not an override: one of the two is a mistake.
     found: dict[str, float] = {}
     for text in texts:
         name, value = quota_of(text)
         if name in found:
-            raise BadQuota(f"{name} is there twice")
+            raise BadQuota(f"{name} occurs twice")
         found[name] = value
     return found
 
 
+#: The name of a user, client id or address, the default of its kind, or None.
 Named = str | Literal[QuotaName.DEFAULT] | None
 
 
 def entity_of(user: Named, client_id: Named, ip: Named) -> QuotaEntity:
-    """Return whom quotas are for.
+    """Return the entity of quotas.
 
     Raises:
-        BadQuota: nobody is named, or an address beside a user or client id.
+        BadQuota: no entity is named, or an address together with a user or client id.
     """
     if user is None and client_id is None and ip is None:
         raise BadQuota("name a user, a client id or an IP address")
+    # Brokers limit connections by address before anybody has logged in (KIP-612).
     if ip is not None and (user is not None or client_id is not None):
         raise BadQuota("an IP address goes with neither a user nor a client id")
     return QuotaEntity(user=user, client_id=client_id, ip=ip)
@@ -69,10 +72,11 @@ def filter_of(
     *,
     strict: bool,
 ) -> QuotaFilter:
-    """Return which quotas are meant: all, if nobody is named.
+    """Return the filter of quotas: all, if no entity is named.
 
     Raises:
-        BadQuota: an address beside a user or client id; or nobody, strictly.
+        BadQuota: an address together with a user or client id, or ``--strict`` without
+            an entity.
     """
     if user is None and client_id is None and ip is None:
         if strict:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KINDS: Final = ("user", "client_id", "ip")
+#: What kafka-configs prints for the default entity.
 _DEFAULT: Final = "<default>"
 _QUOTAS: Final = Document(
     quotas=rows(
@@ -38,7 +39,7 @@ quotas: Group = Group("quotas", help="Describe, set and remove quotas.")
 
 
 def _entity(*, with_any: bool) -> Callable[[F], F]:
-    """The options that say whom quotas are for."""
+    """The options for the entity of quotas."""
     options: list[Callable[[F], F]] = []
     for kind, metavar in (("user", "NAME"), ("client-id", "ID"), ("ip", "ADDRESS")):
         what = f"A {kind.replace('-', ' ')}" if kind != "ip" else "An IP address"
@@ -48,10 +49,12 @@ def _entity(*, with_any: bool) -> Callable[[F], F]:
                 f"--default-{kind}", is_flag=True, help=f"All without one, as {kind}."
             ),
         ]
+        # A filter can match any name of a kind; a change needs one name (KIP-546).
         if with_any:
             options.append(
                 click.option(f"--any-{kind}", is_flag=True, help=f"Any {kind}.")
             )
+    # Decorators apply from the last to the first, and the help has the opposite order.
     return lambda function: reduce(lambda f, option: option(f), options[::-1], function)
 
 
@@ -122,6 +125,7 @@ async def _alter(
         results = await outcomes(
             admin.alter_client_quotas({who: wanted}, validate_only=dry_run)
         )
+    # The rows have the values as they were given: None for a quota that was removed.
     done = session.good(by_name(results, _named))
     _show(session, dict.fromkeys(done, wanted))
 
@@ -138,7 +142,7 @@ def _show(
 
 
 def _parts(who: QuotaEntity) -> dict[str, object]:
-    """The names of an entity; None for what it does not name."""
+    """The names of an entity; None for a kind that it does not have."""
     from kafkaio.admin import QuotaName
 
     names = {kind: getattr(who, kind) for kind in _KINDS}
@@ -151,7 +155,7 @@ def _named(who: QuotaEntity) -> str:
 
 
 def _name(kind: str, chosen: Mapping[str, Any]) -> str | QuotaName | None:
-    """A name, or what stands in its place."""
+    """The name of a kind, its default, or any name."""
     from kafkaio._cli.access.quota_arguments import BadQuota
     from kafkaio.admin import QuotaName
 
@@ -162,6 +166,7 @@ def _name(kind: str, chosen: Mapping[str, Any]) -> str | QuotaName | None:
         given.append(QuotaName.DEFAULT)
     if chosen.get(f"any_{kind}"):
         given.append(QuotaName.ANY)
+    # --user, --default-user and --any-user set the same key of the filter.
     if len(given) > 1:
         kind = kind.replace("_", "-")
         raise BadQuota(f"--{kind} and --default-{kind} exclude each other")

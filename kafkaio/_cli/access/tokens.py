@@ -1,4 +1,4 @@
-"""``kafkaio tokens``: delegation tokens, whose secret is shown on demand alone."""
+"""``kafkaio tokens``: delegation tokens; their secrets are shown only on demand."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from kafkaio._cli.text.values import duration_of
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, DelegationToken
 
+#: In JSON the key stays, so programs need not know the option.
 _HIDDEN: Final = "[hidden]"
 _TOKENS: Final = Document(
     tokens=rows(
         token_id=TEXT,
         owner=TEXT,
+        # Who created the token, perhaps for another owner (KIP-373).
         requester=TEXT.or_null,
         renewers=many(TEXT),
         issue_time=TIME_OR_NULL,
@@ -33,6 +35,7 @@ _TOKENS: Final = Document(
     )
 )
 _FACTS: Final = [column.key for column in _TOKENS.row.columns()]
+#: Renewing and expiring are answered with the new time alone.
 _EXPIRY: Final = Document(
     tokens=rows(token_id=TEXT, owner=TEXT, expiry_time=TIME_OR_NULL)
 )
@@ -113,11 +116,16 @@ async def _expire(
 
 
 async def _known(admin: Admin, token_id: str) -> DelegationToken:
-    """The token of an id: so that nobody has to write its secret."""
+    """The token of an id.
+
+    The protocol identifies a token by its hmac, which is a password. It is looked up so
+    that it never stands on a command line.
+    """
     for token in await admin.describe_delegation_token():
         if token.token_id == token_id:
             return token
-    raise CommandFailed(f"there is no token {token_id!r} that you may see")
+    # Brokers list only tokens that the user may see.
+    raise CommandFailed(f"token {token_id!r} does not exist, or you may not see it")
 
 
 def _show(

@@ -1,4 +1,4 @@
-"""``kafkaio users``: users who log in by SCRAM, and their passwords."""
+"""``kafkaio users``: users that log in with SCRAM, and their passwords."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from kafkaio._cli.text.document import INTEGER, TEXT, Document, picked, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import outcomes
 
+#: The source of a new password without a terminal; there is no option for it, because
+#: other users see the arguments of a process.
 _VARIABLE: Final = "KAFKAIO_NEW_PASSWORD"
-#: Kafka's limit. Hashing for longer would only delay its answer.
+#: Kafka's limit. The client hashes the password, and brokers would refuse the result of
+#: more iterations only after that.
 _MOST_ITERATIONS: Final = 16_384
 _USERS: Final = Document(users=rows(user=TEXT, mechanism=TEXT, iterations=INTEGER))
 _DELETED: Final = Document(users=rows(user=TEXT, mechanism=TEXT))
@@ -115,6 +118,7 @@ async def _delete(
             ),
             is_lookup=True,
         )
+        # Without --mechanism all mechanisms that a user has: the protocol deletes one.
         deletions = [
             ScramDeletion(name, kind)
             for name, credentials in known.items()
@@ -130,11 +134,11 @@ async def _delete(
 
 
 def _password(user: str) -> str:
-    """The new password: of the environment, or of who sits at the terminal."""
+    """The new password: from the environment, or typed at the terminal."""
     given = os.environ.get(_VARIABLE)
     if given:
         return given
     if not sys.stdin.isatty():
-        message = f"set {_VARIABLE}: nobody can be asked for the password here"
+        message = f"set {_VARIABLE}: cannot ask for it, stdin is not a terminal"
         raise CommandFailed(message, Exit.USAGE)
     return ask_secret(f"new password of {user}", twice=True)

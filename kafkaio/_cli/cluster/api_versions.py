@@ -34,7 +34,7 @@ _VERSIONS: Final = Document(
     )
 )
 
-#: The lowest and the highest version.
+#: The lowest and the highest version of an API.
 Range = tuple[int, int]
 
 
@@ -66,10 +66,10 @@ async def api_versions(
 
 
 def _folded_names(names: Iterable[str]) -> set[str]:
-    """Return the names of APIs as they are compared.
+    """Return the names of APIs in the form in which they are compared.
 
     Raises:
-        CommandFailed: Kafka has no such API; the message has the nearest name.
+        CommandFailed: Kafka has no API of a name; the message has the nearest name.
     """
     known = {_folded(_name(key)): _name(key) for key in ApiKey}
     wanted = {_folded(name): name for name in names}
@@ -77,13 +77,14 @@ def _folded_names(names: Iterable[str]) -> set[str]:
         if folded not in known:
             near = get_close_matches(folded, known, 1)
             hint = f": did you mean {known[near[0]]}?" if near else ""
-            raise CommandFailed(f"there is no API {name!r}{hint}", Exit.USAGE)
+            raise CommandFailed(f"unknown API {name!r}{hint}", Exit.USAGE)
     return set(wanted)
 
 
 async def _brokers(client: Client) -> list[int]:
     from kafkaio.protocol.messages.metadata import MetadataRequest
 
+    # No topics: None would ask for all of them.
     found = await client.request(MetadataRequest(topics=[]))
     return sorted(each.node_id for each in found.brokers)
 
@@ -91,6 +92,8 @@ async def _brokers(client: Client) -> list[int]:
 async def _ask(client: Client, node: int) -> ApiVersionsResponse | KafkaError:
     from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
+    # From version 3 on brokers refuse a request without a valid name and version of the
+    # client (KIP-511).
     request = ApiVersionsRequest(
         client_software_name="kafkaio", client_software_version="cli"
     )
@@ -104,8 +107,8 @@ def spoken(theirs: Mapping[int, Range]) -> list[dict[str, object]]:
     """Compare the versions of a broker with those of this client.
 
     Returns:
-        A row for each API that either has, by key. What one does not speak at all is
-        None, as is the highest version of both if they have none in common.
+        A row for each API of either side, by key. The range of a side that does not
+        know the API is None, as is the highest version without a common one.
     """
     ours = _ours()
     found: list[dict[str, object]] = []
@@ -138,13 +141,13 @@ def _ours() -> dict[int, Range]:
         try:
             request = request_type(key)
         except ProtocolError:
-            continue
+            continue  # Kafka removed this API, and its key is not used again
         found[int(key)] = request.MIN_VERSION, request.MAX_VERSION
     return found
 
 
 def _name(key: int) -> str:
-    """Kafka's name of an API; its number if this client does not know it."""
+    """Kafka's name of an API; its number if this client does not know the API."""
     try:
         return request_type(key).NAME.removesuffix("Request")
     except ProtocolError:

@@ -16,6 +16,7 @@ from kafkaio._cli.text.output import Table
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ConfigEntry, ConfigResource
 
+#: ``set`` prints the changed settings alone, so the others are optional.
 _SUBSCRIPTIONS: Final = Document(
     subscriptions=rows(
         name=TEXT,
@@ -25,6 +26,7 @@ _SUBSCRIPTIONS: Final = Document(
     )
 )
 _NAMES: Final = Document(subscriptions=rows(name=TEXT))
+#: A subscription is a resource of configs: its keys here, and their names in Kafka.
 _CONFIGS: Final = {"metrics": "metrics", "interval_ms": "interval.ms", "match": "match"}
 
 
@@ -51,7 +53,7 @@ async def _describe(session: CommandSession, name: tuple[str, ...]) -> None:
         known = await _names(admin)
         for each in name:
             if each not in known:
-                raise CommandFailed(f"there is no subscription {each!r}")
+                raise CommandFailed(f"subscription {each!r} does not exist")
         names = list(dict.fromkeys(name)) or known
         await _show(session, admin, names)
 
@@ -78,7 +80,7 @@ async def _set(
     interval_ms: int | None,
     match: str | None,
 ) -> None:
-    """Make or change a subscription; what is not given stays as it is."""
+    """Make or change a subscription; other settings keep their values."""
     from kafkaio.admin import ConfigChange
 
     given = {"metrics": metrics, "interval_ms": interval_ms, "match": match}
@@ -107,8 +109,10 @@ async def _delete(session: CommandSession, name: str, *, yes: bool) -> None:
 
     async with session.admin() as admin:
         if name not in await _names(admin):
-            raise CommandFailed(f"there is no subscription {name!r}")
+            raise CommandFailed(f"subscription {name!r} does not exist")
         session.confirm([f"delete: subscription {name}"], yes=yes)
+        # A subscription exists as long as it has a config: deleting all of them deletes
+        # it. The protocol has no other way (KIP-714).
         configs = (await admin.describe_configs([_resource(name)]))[_resource(name)]
         changes = [
             ConfigChange(each.name, None, ConfigChangeType.DELETE)
@@ -150,5 +154,6 @@ async def _show(session: CommandSession, admin: Admin, names: list[str]) -> None
 
 
 def _number(value: object) -> int | None:
+    # Values of configs are text; this one is a number in JSON.
     text = str(value)
     return int(text) if text.isdecimal() else None

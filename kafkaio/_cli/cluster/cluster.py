@@ -13,12 +13,14 @@ from kafkaio._cli.text.document import BOOLEAN, INTEGER, TEXT, Document, many, r
 if TYPE_CHECKING:
     from kafkaio.admin import ClusterDescription
 
+#: The operations that the user may perform on the cluster (KIP-430).
 _DESCRIBED: Final = Document(
     cluster_id=TEXT.or_null,
     controller=INTEGER.or_null,
     brokers=many(INTEGER),
     operations=many(TEXT).or_null,
 )
+#: A fenced broker is registered and not alive. It is listed on request (KIP-1073).
 _BROKERS: Final = Document(
     brokers=rows(
         node_id=INTEGER, host=TEXT, port=INTEGER, rack=TEXT.or_null, is_fenced=BOOLEAN
@@ -34,7 +36,7 @@ cluster: Group = Group(
 @cluster.command("describe", prints=_DESCRIBED)
 @asynchronous
 async def _describe(session: CommandSession) -> None:
-    """Show the id of the cluster, its controller and what you may do with it.
+    """Show the id of the cluster, its controller and your rights on it.
 
     Without ZooKeeper brokers name one that forwards to the controller, which
     ``kafkaio quorum status`` names.

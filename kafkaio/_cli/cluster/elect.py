@@ -1,4 +1,4 @@
-"""``kafkaio elect``: leaders of partitions."""
+"""``kafkaio elect``: elects the leaders of partitions."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ async def _preferred(
     session: CommandSession, where: tuple[str, ...], *, everything: bool
 ) -> None:
     """Let the first replica lead, where it is in sync."""
+    # Exactly one of both: no names must not mean all partitions.
     if bool(where) == everything:
         raise CommandFailed("name topics or partitions, or --all", Exit.USAGE)
     async with session.admin() as admin:
@@ -48,7 +49,7 @@ async def _preferred(
 async def _unclean(
     session: CommandSession, where: tuple[str, ...], *, yes: bool
 ) -> None:
-    """Let any live replica lead where none in sync is. Records may be lost."""
+    """Let any live replica lead where no replica in sync is alive. May lose records."""
     async with session.admin() as admin:
         partitions = await partitions_meant(admin, where)
         names = map(partition_name, partitions)

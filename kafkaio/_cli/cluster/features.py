@@ -18,6 +18,7 @@ _FEATURES: Final = Document(
         supported_min=INTEGER.or_null,
         supported_max=INTEGER.or_null,
     ),
+    # The epoch of the levels in force (KIP-584); null if none is.
     epoch=INTEGER.or_null,
 )
 _UPDATED: Final = Document(
@@ -40,6 +41,7 @@ async def _describe(session: CommandSession, broker: int | None) -> None:
         found = await admin.describe_features(node_id=broker)
     levels: list[dict[str, object]] = []
     for name in sorted({*found.finalized, *found.supported}):
+        # A feature without a finalized level is switched off, which is level 0.
         level, supported = found.finalized.get(name), found.supported.get(name)
         levels.append(
             {
@@ -98,6 +100,7 @@ async def _update(
 
     levels = _levels(texts)
     async with session.admin() as admin:
+        # The question and the rows have both levels: most upgrades cannot be undone.
         before = (await admin.describe_features()).finalized
         had = {name: it.max_level for name, it in before.items()}
         updates = [
@@ -125,6 +128,6 @@ def _levels(texts: tuple[str, ...]) -> dict[str, int]:
             message = f"{text!r} is not NAME=LEVEL, such as metadata.version=25"
             raise CommandFailed(message, Exit.USAGE)
         if name in found:
-            raise CommandFailed(f"{name} is there twice", Exit.USAGE)
+            raise CommandFailed(f"{name} occurs twice", Exit.USAGE)
         found[name] = int(level)
     return found

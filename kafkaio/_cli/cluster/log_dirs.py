@@ -1,4 +1,4 @@
-"""``kafkaio log-dirs``: what is in the log directories of brokers."""
+"""``kafkaio log-dirs``: the log directories of brokers and their replicas."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kafkaio._cli.text.values import partition_row
 if TYPE_CHECKING:
     from kafkaio.admin import LogDirectory
 
+#: A future replica is a copy on its way from another directory of the broker (KIP-113).
 _REPLICAS: Final = rows(
     **PARTITION, size=INTEGER, offset_lag=INTEGER, is_future=BOOLEAN
 )
@@ -24,8 +25,11 @@ _DIRECTORIES: Final = Document(
     log_dirs=rows(
         broker=INTEGER,
         path=TEXT,
+        # The name of the code, such as KAFKA_STORAGE_ERROR: the disk has failed.
         error=TEXT.or_null,
+        # Whether the directory takes no new replicas (KIP-1066).
         is_cordoned=BOOLEAN,
+        # Null from brokers before 3.3.
         total_bytes=INTEGER.or_null,
         usable_bytes=INTEGER.or_null,
         replica_count=INTEGER,

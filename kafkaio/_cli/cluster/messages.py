@@ -1,7 +1,7 @@
-"""Messages of the protocol as JSON, by their schemas: for ``kafkaio request``.
+"""Converts messages of the protocol from and to JSON, for ``kafkaio request``.
 
 Names are those of Kafka's schemas in snake_case. Bytes are text or ``{"base64": ...}``,
-UUIDs are text, fields that are left out have their defaults.
+UUIDs are text, and missing fields have their defaults.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkaio.protocol._message import Field, Request, Response, Struct
 
 
 class MessageError(ValueError):
-    """JSON does not fit a message; the message has the path of the field."""
+    """JSON does not match the schema; the text has the path of the field."""
 
 
 def requests() -> dict[str, type[Request[Response]]]:
@@ -37,23 +37,24 @@ def find_request(name: str) -> type[Request[Response]]:
     """Return a request by its name, in any case, or by its API key.
 
     Raises:
-        MessageError: there is no such request; the message has the nearest name.
+        MessageError: the request is unknown; the text has the nearest name.
     """
     every = requests()
+    # api_versions, ApiVersions, ApiVersionsRequest and 18 all name one request.
     plain = name.lower().replace("_", "").replace("-", "").removesuffix("request")
     for each, kind in every.items():
         if plain in (each.lower(), str(kind.API_KEY)):
             return kind
     near = get_close_matches(plain, [each.lower() for each in every], 1)
     hint = next((f": did you mean {e}?" for e in every if [e.lower()] == near), "")
-    raise MessageError(f"there is no request {name}{hint}")
+    raise MessageError(f"unknown request {name}{hint}")
 
 
 # ---- from JSON ---------------------------------------------------------------------
 
 
 def from_json(kind: type[Struct], value: object, path: str = "") -> Struct:
-    """Make a message, or a part of one, of JSON.
+    """Return a message, or a part of one, from JSON.
 
     Raises:
         MessageError: a field is unknown, or a value has the wrong type.
@@ -70,11 +71,13 @@ def from_json(kind: type[Struct], value: object, path: str = "") -> Struct:
                 f"did you mean {near[0]}?" if near else f"known: {', '.join(fields)}"
             )
             raise MessageError(f"{at}: no such field; {known}")
+        # Fields that are not given get the defaults of the message's class.
         given[name] = _field_from(fields[name], each, at)
     return kind(**given)
 
 
 def _field_from(field: Field, value: object, path: str) -> object:
+    # An array may be nullable as a whole; its elements never are.
     if value is None:
         if field.nullable is None:
             raise MessageError(f"{path}: null is not allowed")
@@ -97,10 +100,12 @@ def _value_from(kind: str | type[Struct], value: object, path: str) -> object:
 
 
 def _integer_from(kind: str, value: object) -> int:
+    # "int16" or "uint32" without its letters is the number of bits.
     bits = int(kind.lstrip("uint") or 32)
     low, high = (
         (0, 2**bits) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     )
+    # bool is a subclass of int.
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"not a number of type {kind}")
     if not low <= value < high:
@@ -153,7 +158,7 @@ _READ: Final[Mapping[str, Callable[[str, object], object]]] = {
 
 
 def to_json(message: Struct, version: int | None = None) -> dict[str, object]:
-    """Return a message as JSON has it, with all fields of a version."""
+    """Return a message for JSON, with the fields of a version, or with all."""
     return {
         field.name: _to_json(getattr(message, field.name), version)
         for field in message.SCHEMA
@@ -181,7 +186,7 @@ def _to_json(value: object, version: int | None) -> object:
 
 
 def describe(kind: type[Struct]) -> list[dict[str, object]]:
-    """Return the fields of a message, those of its parts inside them."""
+    """Return the fields of a message, with the fields of its structs inside."""
     return [_description(field) for field in kind.SCHEMA]
 
 

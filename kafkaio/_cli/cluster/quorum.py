@@ -1,4 +1,4 @@
-"""``kafkaio quorum``: the controllers, and how far each has come."""
+"""``kafkaio quorum``: the controllers, and their lag in the metadata log."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ _STATUS: Final = Document(
     leader=INTEGER.or_null,
     leader_epoch=INTEGER,
     high_watermark=INTEGER,
+    # Null while the leader does not know the offset of any node.
     max_follower_lag=INTEGER.or_null,
     voters=many(INTEGER),
     observers=many(INTEGER),
@@ -38,9 +39,11 @@ _REPLICATION: Final = Document(
     nodes=rows(
         node_id=INTEGER,
         role=one_of("leader", "voter", "observer"),
+        # Null in a quorum of static voters, and before Kafka 3.9 (KIP-853).
         directory_id=UUID,
         log_end_offset=INTEGER.or_null,
         lag=INTEGER.or_null,
+        # Null if the leader does not know them (KIP-836).
         last_fetch_time=TIME_OR_NULL,
         last_caught_up_time=TIME_OR_NULL,
     )
@@ -96,6 +99,7 @@ async def _replication(session: CommandSession) -> None:
         for role, own in (("voter", found.voters), ("observer", found.observers))
         for it in own
     ]
+    # The description lists the leader among the voters.
     for row in nodes:
         if row["node_id"] == found.leader:
             row["role"] = "leader"
@@ -157,7 +161,7 @@ async def _remove(
 
 
 def _lag(found: QuorumDescription, it: QuorumReplica) -> int | None:
-    """How many records a node is behind the leader; None if that is not known."""
+    """The number of records a node is behind the leader; None if it is unknown."""
     ends = {each.node_id: each.log_end_offset for each in found.voters}
     end = None if found.leader is None else ends.get(found.leader)
     if end is None or it.log_end_offset is None:
@@ -173,4 +177,5 @@ def _endpoint(text: str) -> RaftEndpoint:
     if not (listener and slashes and host and colon and port.isdecimal()):
         message = f"{text!r} is not NAME://HOST:PORT, such as CONTROLLER://c1:9093"
         raise CommandFailed(message, Exit.USAGE)
+    # An IPv6 address has brackets in a URL, and none in the protocol.
     return RaftEndpoint(listener, host.strip("[]"), int(port))

@@ -38,6 +38,7 @@ _LISTED: Final = Document(
 _FIELDS: Final = reference("fields")
 _SCHEMA: Final = Document(request=_FIELDS, response=_FIELDS)
 _PRINTS: Final = {
+    # The answer of an API has the fields that --schema shows.
     "request": ANY_OBJECT,
     "list": _LISTED,
     "schema": _SCHEMA,
@@ -105,6 +106,7 @@ async def request(
     destination = _destination(options["to"])
     async with session.client() as client:
         answer = await client.request(_checked(made), destination)
+    # Fields that the version lacks are left out: their values would be defaults.
     response = to_json(answer, options["version"])
     session.out.line(json.dumps(response, indent=2, ensure_ascii=False))
 
@@ -112,6 +114,7 @@ async def request(
 def _checked(made: Struct) -> Request[Response]:
     from kafkaio.protocol._message import Request
 
+    # from_json returns an object of the class it was given, a request here.
     assert isinstance(made, Request)
     return made
 
@@ -134,12 +137,14 @@ def _document(body: str | None) -> object:
 def _only(
     kind: type[Request[Response]], version: int | None
 ) -> type[Request[Response]]:
-    """Return a request that is sent in one version alone."""
+    """Return a subclass of a request that has one version."""
     if version is None:
         return kind
     if not kind.MIN_VERSION <= version <= kind.LAST_VERSION:
         has = f"{kind.MIN_VERSION} to {kind.LAST_VERSION}"
         raise click.UsageError(f"{kind.NAME} has versions {has}, not {version}")
+    # The client chooses a version between these two and that of the broker, and raises
+    # if there is none. The codec needs no more of the class.
     narrowed = {"MIN_VERSION": version, "MAX_VERSION": version, "__slots__": ()}
     return type(kind.__name__, (kind,), narrowed)
 
@@ -156,6 +161,7 @@ def _destination(text: str) -> Destination:
     from kafkaio.types import TopicPartition
 
     what, _, name = text.partition(":")
+    # Names of groups and transactional ids may contain colons.
     topic, _, number = name.rpartition(":")
     match what:
         case "any" if not name:
@@ -171,8 +177,8 @@ def _destination(text: str) -> Destination:
         case "txn" if name:
             return TransactionCoordinator(name)
     raise click.UsageError(
-        f"--to {text}: neither any, controller, broker:3, leader:TOPIC:0, group:NAME "
-        "nor txn:ID"
+        f"--to {text}: not any, controller, broker:3, leader:TOPIC:0, group:NAME or "
+        "txn:ID"
     )
 
 

@@ -1,4 +1,4 @@
-"""``kafkaio transactions``: what is open, what hangs, and how to end it."""
+"""``kafkaio transactions``: open and hanging transactions, and how to end them."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ _DESCRIBED: Final = Document(
         partitions=rows(**PARTITION),
     )
 )
+#: The start offset identifies the transaction for ``abort``, because brokers report the
+#: producers of a partition with the first offset of their open transaction (KIP-664).
 _HANGING: Final = Document(
     transactions=rows(
         **PARTITION,
@@ -119,6 +121,7 @@ async def _describe(session: CommandSession, transactional_id: tuple[str, ...]) 
         )
     found = session.good(results).values()
     table = Table([_described(it) for it in found], _DESCRIBED.row.columns())
+    # In JSON the partitions are objects; a cell of the table has their names.
     documents = [
         _described(it)
         | {"partitions": [partition_row(tp) for tp in sorted(it.partitions)]}
@@ -132,6 +135,7 @@ async def _describe(session: CommandSession, transactional_id: tuple[str, ...]) 
 @click.option("--topic", multiple=True, metavar="NAME", help="Only there.")
 @click.option(
     "--max-transaction-timeout",
+    # The brokers' default.
     default="15m",
     show_default=True,
     metavar="DURATION",
@@ -144,7 +148,7 @@ async def _find_hanging(
     topic: tuple[str, ...],
     max_transaction_timeout: str,
 ) -> None:
-    """Find transactions that are open in a partition, and that nobody will end."""
+    """Find transactions that are open in a partition, and that no coordinator ends."""
     async with session.admin() as admin:
         if broker is not None:
             await brokers_there(admin, [broker])
@@ -171,6 +175,7 @@ async def _abort(
     yes: bool,
 ) -> None:
     """Abort a transaction that hangs in a partition, as ``hanging`` finds it."""
+    # Without --force Admin asks the coordinators first whether one of them will end it.
     tp = partition_of(partition)
     async with session.admin() as admin:
         name = partition_name(tp)
@@ -188,7 +193,7 @@ async def _abort(
 async def _fence(
     session: CommandSession, transactional_id: tuple[str, ...], *, yes: bool
 ) -> None:
-    """End the producers of transactional ids, and abort what they have open."""
+    """Fence the producers of transactional ids, and abort their open transactions."""
     ids = list(dict.fromkeys(transactional_id))
     async with session.admin() as admin:
         session.confirm([f"fence: the producer of {each}" for each in ids], yes=yes)
@@ -210,10 +215,12 @@ async def _terminate(
     from kafkaio.admin import ProducerIdAndEpoch
 
     async with session.admin() as admin:
+        # Terminating an unknown id would create it; the description fails for one.
         await admin.describe_transactions([transactional_id])
         effect = f"terminate: the transaction of {transactional_id}"
         session.confirm([effect], yes=yes)
         await admin.force_terminate_transaction(transactional_id)
+        # InitProducerId is answered with the new epoch, but Admin returns nothing.
         described = await admin.describe_transactions([transactional_id])
     it = described[transactional_id]
     fenced = ProducerIdAndEpoch(it.producer_id, it.producer_epoch)

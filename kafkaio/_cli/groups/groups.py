@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 groups: Group = Group("groups", help="List, describe, reset and delete groups.")
 
 #: The values of `kafkaio.GroupType` and `kafkaio.GroupState`, which are not loaded for
-#: the help.
+#: the help; a test compares them.
 TYPES: Final = ("classic", "consumer", "share", "streams")
 STATES: Final = (
     "PreparingRebalance",
@@ -66,10 +66,12 @@ _LISTED: Final = Document(
 )
 _MEMBERS: Final = rows(
     member_id=TEXT,
+    # Of a static member (KIP-345).
     instance_id=TEXT.or_null,
     client_id=TEXT,
     host=TEXT,
     rack=TEXT.or_null.hidden,
+    # Null in a classic group, as the target assignment is: both are of KIP-848.
     member_epoch=INTEGER.or_null.hidden,
     assignment=_PARTITION_NAMES,
     target_assignment=_PARTITION_NAMES.or_null.hidden,
@@ -82,6 +84,7 @@ _DESCRIBED: Final = Document(
         state=TEXT,
         coordinator=INTEGER,
         assignor=TEXT,
+        # Null in a classic group. The assignment is behind while its epoch is lower.
         group_epoch=INTEGER.or_null,
         assignment_epoch=INTEGER.or_null,
         members=_MEMBERS,
@@ -114,7 +117,7 @@ _REMOVED: Final = Document(
 
 
 def _filtered(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of commands that choose among all groups."""
+    """Add the options of commands that select among all groups."""
     for decorate in (
         click.option(
             "--type",
@@ -146,7 +149,7 @@ async def _listed(
     types: Sequence[str],
     timeout: float | None = None,
 ) -> list[GroupListing]:
-    """Return the groups that are meant."""
+    """Return the groups that match."""
     known = await admin.list_groups(
         states=states or None, types=types or None, timeout=timeout
     )
@@ -161,7 +164,8 @@ async def _names(
     regex: bool,
     types: Sequence[str] | None = None,
 ) -> list[str]:
-    """Return the names of the groups that patterns mean."""
+    """Return the names of the groups that match patterns."""
+    # Plain names need no list: each coordinator would be asked for its groups.
     if patterns and not has_pattern(patterns, regex=regex):
         return list(dict.fromkeys(patterns))
     known = await admin.list_groups(types=types)
@@ -181,7 +185,8 @@ async def list_groups(
     async with session.admin() as admin:
         listed = await _listed(admin, patterns, **options)
     results: dict[str, GroupListing | KafkaError] = {it.group_id: it for it in listed}
-    if not any(options.values()):  # else it may be there, and not be wanted
+    # With a filter, a named group that is not listed may exist and not pass.
+    if not any(options.values()):
         for name in patterns:
             if name not in results and not has_pattern([name], regex=False):
                 results[name] = no_group(name)
@@ -215,6 +220,8 @@ async def describe_groups(
             admin, patterns, regex=regex, types=("classic", "consumer")
         )
         results = await outcomes(admin.describe_consumer_groups(names))
+        # For a group of another type the broker's error is replaced by one that names
+        # the command to use.
         failed = [n for n, it in results.items() if isinstance(it, KafkaError)]
         found = session.good({**results, **await not_of_consumers(admin, failed)})
     documents = [_described(each) for each in found.values()]
@@ -223,6 +230,7 @@ async def describe_groups(
         for each in found.values()
         for member in each.members
     ]
+    # A group without members has a row, too.
     members += [
         {"group": each.group_id, "state": each.state}
         for each in found.values()
@@ -286,6 +294,8 @@ async def watch_groups(
 async def _watched(
     admin: Admin, listed: Sequence[GroupListing], seconds: float
 ) -> list[dict[str, object]]:
+    # Share groups and streams groups have neither of these figures. A group whose
+    # figures fail stays in the table, without them.
     names = [it.group_id for it in listed if str(it.type) in {"classic", "consumer"}]
     described = await outcomes(admin.describe_consumer_groups(names, timeout=seconds))
     lags = await outcomes(admin.lag(names, timeout=seconds))
@@ -334,6 +344,7 @@ async def group_offsets(
             admin.list_consumer_group_offsets(names, require_stable=require_stable)
         )
         failed = [n for n, it in results.items() if isinstance(it, KafkaError)]
+        # Brokers answer for a group that does not exist as for one without offsets.
         empty = [
             name
             for name, it in results.items()
@@ -426,6 +437,7 @@ async def remove_members(
     yes: bool,
 ) -> None:
     """Remove members from a group, which rebalances without them."""
+    # As in Java's Admin: static members by their id, or all members (KIP-345).
     if bool(instance_ids) == every:
         raise click.UsageError("give either --instance-id or --all")
     who = ", ".join(instance_ids) if instance_ids else "all members"

@@ -1,4 +1,4 @@
-"""``kafkaio lag``: how far groups are behind, once or again and again."""
+"""``kafkaio lag``: how far groups are behind, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def watching(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of commands that look again and again."""
+    """Add the options of commands that watch."""
     for decorate in (
         click.option(
             "--rounds", type=click.IntRange(1), help="End after so many looks."
@@ -134,6 +134,7 @@ async def lag(session: CommandSession, groups: tuple[str, ...], **options: Any) 
     tables = [Table(totals, view.total_columns())]
     if not options["total"]:
         tables.insert(0, Table(partitions, view.columns()))
+    # In a pipe one table only, so that all lines have the same columns.
     if not session.out.is_terminal:
         del tables[1:]
     session.show(_LAG, *tables, partitions=partitions, groups=totals)
@@ -141,19 +142,24 @@ async def lag(session: CommandSession, groups: tuple[str, ...], **options: Any) 
 
 @dataclass
 class _View:
-    """What is asked, and what the look before has seen."""
+    """Takes snapshots, and compares each with the one before for the rates."""
 
     session: CommandSession
     admin: Admin
     groups: Sequence[str]
     options: Mapping[str, Any]
+    #: Committed offset and end by group and partition, in the snapshot before.
     before: dict[tuple[str, TopicPartition], tuple[int | None, int | None]] = field(
         default_factory=dict
     )
+    #: The monotonic time of that snapshot; None before the first one.
     seen_at: float | None = None
 
     async def ask(self, timeout: float | None) -> Mapping[str, Any]:
-        """Ask for the lag of the groups that are meant now."""
+        """Ask for the lag of the groups that match now.
+
+        Patterns are matched again for each snapshot: groups come and go.
+        """
         is_regex = self.options["regex"]
         names = list(dict.fromkeys(self.groups))
         if not names or has_pattern(names, regex=is_regex):
@@ -172,7 +178,9 @@ class _View:
                 timeout=timeout,
             )
         )
-        if timeout is not None:  # a watch shows a group from its first offset on
+        # A watch shows a group as soon as it has an offset, so a group without one is
+        # not a failure there.
+        if timeout is not None:
             return found
         empty = [name for name, it in found.items() if not getattr(it, "partitions", 0)]
         return {**found, **await not_of_consumers(self.admin, empty, unknown=True)}
@@ -181,9 +189,11 @@ class _View:
         """Return what is seen now, for `watch`."""
         found = await self.ask(seconds)
         errors = [each for each in found.values() if isinstance(each, Exception)]
+        # One group that fails is enough: the table would lack it without a word.
         if errors:
             raise errors[0]
         rows, totals = await self.rows(found)
+        # The partitions come first, so the sums stay at the bottom of the screen.
         tables = [Table(totals, self.total_columns())]
         if not self.options["total"]:
             tables.insert(0, Table(rows, self.columns()))
@@ -195,6 +205,7 @@ class _View:
         """Return a row for each partition, and one for each group."""
         import time
 
+        # Before the clock is read: fetching records takes up to some seconds.
         behind = await self._seconds_behind(found)
         now = time.monotonic()
         elapsed = now - self.seen_at if self.seen_at is not None else 0.0
@@ -237,6 +248,7 @@ class _View:
             for partition, it in each.partitions.items():
                 if it.committed is not None and it.lag:
                     wanted[group, partition] = it.committed.offset
+                # Without lag no record is waiting; it is not fetched.
                 elif it.lag == 0:
                     behind[group, partition] = 0.0
         return behind | await ages(self.session, wanted)
@@ -255,13 +267,14 @@ class _View:
 
 
 def _rate(before: int | None, after: int | None, elapsed: float) -> float | None:
+    # The first snapshot has no rate, nor a partition that was not committed before.
     if before is None or after is None or elapsed <= 0:
         return None
     return round((after - before) / elapsed, 1)
 
 
 def _total(group: str, rows: Sequence[Row]) -> dict[str, object]:
-    """Return the row of a group: sums, and the seconds of the one furthest behind."""
+    """Return the row of a group: sums, and the seconds of the slowest partition."""
 
     def known(key: str) -> list[float]:
         return [v for row in rows if isinstance(v := row[key], int | float)]

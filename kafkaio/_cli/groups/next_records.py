@@ -1,4 +1,4 @@
-"""The ages of records that groups read next: how many seconds they are behind."""
+"""The age of the record that a group reads next: how many seconds it is behind."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from kafkaio._cli.shell.session import CommandSession
 from kafkaio.types import TopicPartition
 
-#: How long to wait for the records. Partitions without one then have no age.
+#: Seconds to wait for the records. A partition whose record does not arrive has no age.
 _SECONDS = 3.0
-#: Brokers answer with a whole batch in any case: no more than one is wanted.
+#: One record of each partition is enough. A larger batch arrives whole (KIP-74).
 _FETCH_BYTES = 1024
 
 
 async def ages(
     session: CommandSession, wanted: Mapping[tuple[str, TopicPartition], int]
 ) -> dict[tuple[str, TopicPartition], float]:
-    """Return the seconds since the timestamp of the record at an offset, or after it.
+    """Return the age of the first record at or after each offset, in seconds.
 
     Args:
         session: the command.
@@ -25,7 +25,8 @@ async def ages(
     """
     found: dict[tuple[str, TopicPartition], float] = {}
     left = dict(wanted)
-    # A consumer reads a partition at one place, so groups take turns.
+    # A consumer has one position in a partition, so groups that read the same partition
+    # take turns. With k groups per partition that makes k turns, not one per group.
     while left:
         turn: dict[TopicPartition, tuple[str, int]] = {}
         for group, partition in list(left):
@@ -34,6 +35,7 @@ async def ages(
         times = await _times(session, {tp: at for tp, (_, at) in turn.items()})
         now = datetime.now(UTC).timestamp()
         for partition, milliseconds in times.items():
+            # The clock of the producer may be ahead.
             age = max(0.0, now - milliseconds / 1000)
             found[turn[partition][0], partition] = round(age, 3)
     return found
@@ -43,6 +45,8 @@ async def _times(
     session: CommandSession, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """Return the timestamp of the first record at or after each offset."""
+    # This consumer must neither join a group nor commit, whatever a profile says. With
+    # read_committed the records of open transactions would have no age.
     forced = {
         "group.id": None,
         "isolation.level": None,
@@ -61,6 +65,8 @@ async def _times(
                 break
             for record in (await consumer.poll(timeout=rest)).records:
                 partition = TopicPartition(record.topic, record.partition)
+                # Paused after its first record, so that it does not fill the buffer
+                # while other partitions wait.
                 if found.setdefault(partition, record.timestamp) == record.timestamp:
                     consumer.pause(partition)
     return found

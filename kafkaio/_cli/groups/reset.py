@@ -1,4 +1,4 @@
-"""``kafkaio groups reset``: new offsets of groups, shown and perhaps written.
+"""``kafkaio groups reset``: new offsets of groups, shown or written.
 
 The options are those of kafka-consumer-groups.sh, whose CSV is read (``--from-file``)
 and written (``--export``): ``topic,partition,offset``, with the group before them where
@@ -51,7 +51,7 @@ def add_reset(groups: Group) -> None:
 
 
 def _places(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where offsets are to go."""
+    """Add the options for the target of a reset."""
     for decorate in (
         click.option(
             "--from-file",
@@ -113,14 +113,18 @@ async def _reset(
         partitions = None
         if options["topics"]:
             partitions = await partitions_of(session, admin, options["topics"])
-        # Topics were named, and none of them is there: that is noted.
+        # None of the named topics exists: that is noted as a failure, and no group is
+        # reset.
         for group in () if partitions == [] else groups:
             try:
                 changes = await _reset_one(admin, group, partitions, given, options)
+                # Without named topics only partitions with an offset are reset. A group
+                # with none would look as if it had been reset.
                 is_without = not changes and partitions is None and file is None
                 resets[group] = _no_offsets(group) if is_without else changes
             except KafkaError as error:
                 resets[group] = error
+            # One partition that fails fails its group; the first error stands for all.
             except ExceptionGroup as error:
                 raise CommandFailed(f"{group}: {error.exceptions[0]}") from error
     _show(session, session.good(resets), options, with_group=len(groups) > 1)
@@ -133,6 +137,7 @@ def _no_offsets(group: str) -> KafkaError:
 
 
 def _check_one(options: Mapping[str, Any]) -> None:
+    # 0 is a value of --shift-by and of --to-offset.
     said = [name for name in _FLAGS if options[name]]
     said += [name for name in _VALUES if options[name] is not None]
     if len(said) != 1:
@@ -147,7 +152,7 @@ async def _reset_one(
     given: Mapping[str, Mapping[TopicPartition, int]],
     options: Mapping[str, Any],
 ) -> Mapping[TopicPartition, OffsetReset]:
-    """Reset one group, or find what that would do."""
+    """Reset one group, or compute the result."""
     dry_run = not options["execute"]
     if options["shift_by"]:
         return await admin.reset_offsets(
@@ -170,7 +175,7 @@ async def _target(
     given: Mapping[str, Mapping[TopicPartition, int]],
     options: Mapping[str, Any],
 ) -> OffsetTarget:
-    """Return where the offsets of a group are to go."""
+    """Return the target of a group's offsets."""
     if options["to_earliest"]:
         return "earliest"
     if options["to_latest"]:
@@ -188,7 +193,8 @@ async def _target(
         }
     committed = (await admin.list_consumer_group_offsets({group: partitions}))[group]
     current = {tp: it.offset for tp, it in committed.items() if it is not None}
-    if options["to_current"] or options["shift_by"] is not None:  # by 0
+    # A shift by 0 arrives here, too, and keeps what is committed.
+    if options["to_current"] or options["shift_by"] is not None:
         return current
     return dict.fromkeys(partitions or current, options["to_offset"])
 
@@ -206,13 +212,14 @@ def _read_file(
     """Read CSV of kafka-consumer-groups.sh.
 
     Raises:
-        CommandFailed: it cannot be read; the message has the number of the line.
+        CommandFailed: the file cannot be read; the message has the number of the line.
     """
     text = text_of(path)
     found: dict[str, dict[TopicPartition, int]] = {}
     for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
         if not row:
             continue
+        # The script leaves the group out if there is only one; four fields have it.
         named = row if len(groups) > 1 or len(row) == 4 else [groups[0], *row]
         try:
             group, topic, partition, offset = (each.strip() for each in named)
@@ -257,6 +264,7 @@ def _export(
     session: CommandSession, moved: Iterable[Mapping[str, object]], *, with_group: bool
 ) -> None:
     writer = csv.writer(session.out.out, lineterminator="\n")
+    # The script reads the group only if there are several.
     keys = ("group", "topic", "partition", "after")
     for row in moved:
         writer.writerow([row[key] for key in keys[0 if with_group else 1 :]])

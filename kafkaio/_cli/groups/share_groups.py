@@ -1,4 +1,4 @@
-"""``kafkaio share-groups``: groups that share partitions (KIP-932)."""
+"""``kafkaio share-groups``: share groups and their offsets (KIP-932)."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LISTED: Final = Document(
     groups=rows(group=TEXT, state=TEXT.or_null, coordinator=INTEGER)
 )
+#: A partition can be assigned to several members: they share its records.
 _MEMBERS: Final = rows(
     member_id=TEXT,
     client_id=TEXT,
@@ -52,6 +53,7 @@ _DESCRIBED: Final = Document(
     )
 )
 _DELETED: Final = Document(groups=rows(group=TEXT))
+#: Null where the group has no offset yet.
 _OFFSETS: Final = Document(
     offsets=rows(
         group=TEXT, **PARTITION, start_offset=INTEGER.or_null, lag=INTEGER.or_null
@@ -118,7 +120,7 @@ def _document(it: ShareGroupDescription) -> dict[str, object]:
 
 
 def _member_rows(it: ShareGroupDescription) -> list[dict[str, object]]:
-    """A line for each member, or one for a group without any."""
+    """A row for each member, or one for a group without members."""
     group: dict[str, object] = {"group": it.group_id, "state": it.state}
     return [
         {
@@ -143,7 +145,8 @@ async def _delete(
     """Delete groups without members, with their offsets."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
-        # Brokers delete groups of any kind by this request: these have to be shared.
+        # DeleteGroups deletes groups of any type. The description fails for those that
+        # are not share groups, so they are left out.
         known = session.good(
             await outcomes(admin.describe_share_groups(names)), is_lookup=True
         )
@@ -203,6 +206,7 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
     async with session.admin() as admin:
         before = await _before(admin, group, topic)
         targets = await _targets(session, admin, list(before), moment)
+        # Without --execute the rows are those of all targets.
         done: Mapping[TopicPartition, object] = targets
         if execute:
             results = await outcomes(admin.alter_share_group_offsets(group, targets))
@@ -219,8 +223,9 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
 async def _before(
     admin: Admin, group: str, topics: tuple[str, ...]
 ) -> dict[TopicPartition, int | None]:
-    """The offsets of the group in the partitions that are meant."""
+    """The offsets of the group in the selected partitions."""
     offsets = (await admin.list_share_group_offsets([group]))[group]
+    # A partition that is named may have no offset yet; the reset sets its first one.
     known = {tp: None if it is None else it.start_offset for tp, it in offsets.items()}
     if not topics:
         if not known:
@@ -235,9 +240,10 @@ async def _targets(
     partitions: list[TopicPartition],
     moment: Literal["earliest", "latest"] | datetime,
 ) -> dict[TopicPartition, int]:
-    """The offsets at a moment; the end, where there is no record after it."""
+    """The offsets at a moment; the end of a log without a later record."""
     results = await outcomes(admin.list_offsets(dict.fromkeys(partitions, moment)))
     found = session.good(by_name(results, partition_name), is_lookup=True)
+    # Brokers have no offset for a time after the last record.
     without = [tp for tp, it in found.items() if it is None]
     ends = await admin.list_offsets(dict.fromkeys(without, "latest"))
     return {tp: it.offset for tp, it in {**found, **ends}.items() if it is not None}
@@ -246,6 +252,7 @@ async def _targets(
 def _moment(
     text: str | None, *, to_earliest: bool, to_latest: bool
 ) -> Literal["earliest", "latest"] | datetime:
+    # Exactly one of the three, and no default: a reset delivers records again.
     if sum((to_earliest, to_latest, text is not None)) != 1:
         message = "give one of --to-earliest, --to-latest, --to-datetime"
         raise CommandFailed(message, Exit.USAGE)

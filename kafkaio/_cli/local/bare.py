@@ -1,4 +1,4 @@
-"""The commands that need nothing but kafkaio itself: ``broker`` and ``log``."""
+"""Runs the commands that need kafkaio alone: ``broker`` and ``log``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kafkaio._version import __version__
 def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
     """Run ``broker`` or ``log``; return the exit code.
 
-    A command that fails prints one line to stderr, and the exit code is 2; it is 1 if
-    what it prints cannot be written.
+    A command that fails prints one line to stderr, and the exit code is 2. It is 1 if
+    the output cannot be written.
 
     Args:
         arguments: the words of the command line.
-        output_format: ``json`` or ``jsonl``, if it was given before them.
+        output_format: ``json`` or ``jsonl``, if the option came before the words.
 
     Raises:
         SystemExit: after ``--help`` or ``--version``, or for invalid arguments.
@@ -36,6 +36,7 @@ def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
     broker.add_command(commands)
     log.add_commands(commands)
     chosen = parser.parse_args(arguments)
+    # The option after the command's name wins over the one before it.
     chosen.format = getattr(chosen, "format", output_format)
     try:
         code: int = chosen.run(chosen, sys.stdout)
@@ -44,7 +45,7 @@ def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
         sys.stderr.write(f"{chosen.command}: {failure}\n")
         return Exit.USAGE
     except BrokenPipeError:
-        raise
+        raise  # an OSError, which main() handles without a message
     except OSError as error:
         sys.stderr.write(f"{chosen.command}: {error}\n")
         return Exit.FAILED

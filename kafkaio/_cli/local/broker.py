@@ -45,9 +45,10 @@ _LISTENING: Final = Document(
     .doc("The files for clients, in PEM, with --tls.")
     .optional,
 )
-#: What is printed, by the names of the schemas.
+#: The declarations of the output, by the names of their schemas.
 PRINTS: Final = {"broker": _LISTENING}
 _COMMAND: Final = "kafkaio broker"
+#: By default no other machine reaches the broker.
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 9092
 _PORTS: Final = 65536
@@ -149,7 +150,7 @@ def _add_security(parser: Parser) -> None:
 def _user(text: str) -> tuple[str, str]:
     name, colon, password = text.partition(":")
     if not name or not colon or not password:
-        # The text may be a password without a name.
+        # The message does not repeat the text: it may be a password alone.
         raise argparse.ArgumentTypeError("it is not NAME:PASSWORD")
     return name, password
 
@@ -186,6 +187,8 @@ def _run(chosen: argparse.Namespace, out: TextIO) -> int:
 async def _serve(chosen: argparse.Namespace, out: TextIO) -> None:
     """Serve until SIGINT or SIGTERM."""
     ended = asyncio.Event()
+    # The handlers come first: a signal during the start ends the broker, too, and its
+    # log files are closed.
     with _set_by_signals(ended):
         broker = await _started(chosen)
         try:
@@ -196,7 +199,7 @@ async def _serve(chosen: argparse.Namespace, out: TextIO) -> None:
 
 
 def _announce(broker: Broker, out: TextIO, output_format: str) -> None:
-    """Print where the cluster listens, in one line: it may be read while it runs."""
+    """Print the addresses; with a format in one line, which a program can wait for."""
     warning = f"{_COMMAND}: for development and tests only, not for production\n"
     if output_format:
         sys.stderr.write(warning)
@@ -213,9 +216,11 @@ def _announce(broker: Broker, out: TextIO, output_format: str) -> None:
 
 
 def _listening(broker: Broker, name: str) -> str:
-    """The line of a listener, without the name of the one that is always there."""
+    """The line of a listener; the first one, which is always there, has no name."""
     bound, told = broker.bound(name), broker.bootstrap(name)
     lead = "" if name == broker.listeners[0] else f"{name} "
+    # Clients connect to the advertised address, which differs from the bound one for
+    # 0.0.0.0 and if advertised.listeners is set.
     tail = f"; clients connect to {told}"
     if _host(bound) in EVERYWHERE:
         tail = f" (all interfaces); clients on this machine connect to {told}"
@@ -230,7 +235,7 @@ def _host(addresses: str) -> str:
 
 
 def _certificates(broker: Broker) -> dict[str, str]:
-    """The files for clients, by what they are for."""
+    """The files for clients, by their purpose."""
     files = broker.certificates
     found = {"certificate to trust": str(files.authority)}
     users = {f"client {user}": str(file) for user, file in files.clients.items()}
@@ -255,7 +260,7 @@ def _document(broker: Broker) -> dict[str, object]:
 
 
 def _warn_of_strangers(broker: Broker) -> None:
-    """Warn if others than this machine reach the listener that has no login."""
+    """Warn if other machines reach the listener without a login."""
     bound = broker.bound()
     if not is_loopback(_host(bound)):
         sys.stderr.write(
@@ -268,9 +273,10 @@ async def _started(chosen: argparse.Namespace) -> Broker:
     """Start the cluster.
 
     Raises:
-        CommandFailed: it cannot be started; the message is one line.
+        CommandFailed: the cluster cannot be started; the message is one line.
     """
     config = _chosen_config(chosen)
+    # An address of the command line replaces the listeners of a server.properties.
     if chosen.host is not None or chosen.port is not None:
         config.pop("listeners", None)
     if chosen.data_dir is not None and chosen.data_dir.is_file():
@@ -297,11 +303,12 @@ async def _started(chosen: argparse.Namespace) -> Broker:
         where = error.filename or chosen.host or _HOST
         raise CommandFailed(f"{where}: {error.strerror or error}") from None
     except ConfigurationError as error:
+        # Only the passwords of users have references, which can fail to resolve.
         raise CommandFailed(f"--user: {error}") from None
     except ValueError as error:
         raise CommandFailed(" ".join(str(error).split())) from None
     except ImportError as error:
-        # Only TLS needs a package that is not always there.
+        # Only TLS needs a package that may be missing.
         raise CommandFailed(f"--tls: {error}; pip install trustme") from None
 
 
@@ -309,7 +316,7 @@ def _users(chosen: argparse.Namespace) -> dict[str, str] | None:
     """The users that were given; None for the default.
 
     Raises:
-        CommandFailed: they have no effect.
+        CommandFailed: users have no effect without a listener that has a login.
         ConfigurationError: a reference to a password cannot be resolved.
     """
     if chosen.user and not (chosen.sasl or chosen.tls):
@@ -331,6 +338,7 @@ def _chosen_config(chosen: argparse.Namespace) -> dict[str, str]:
             text = f"{chosen.properties}: not a properties file"
             raise CommandFailed(text) from None
     config |= dict(chosen.config)
+    # A warning and not an error: a server.properties may have configs of plugins.
     for name in config:
         if base_name(name) not in facts().brokers and name not in AUTHORIZER_CONFIGS:
             near = get_close_matches(name, facts().brokers, 1)
@@ -353,12 +361,14 @@ def _set_by_signals(ended: asyncio.Event) -> Iterator[None]:
         try:
             loop.add_signal_handler(number, ended.set)
         except NotImplementedError:
-            # Windows. Python calls the handler between two bytecode instructions, in
-            # the thread of the loop but not from it.
+            # Windows. Python calls the handler between two bytecode instructions in the
+            # main thread, outside of the loop's callbacks: call_soon_threadsafe wakes
+            # the loop, which may sleep in select.
             signal.signal(number, handle)
     try:
         yield
     finally:
+        # A program that calls main() gets its own handlers back.
         for number, handler in before.items():
             with suppress(NotImplementedError):
                 loop.remove_signal_handler(number)

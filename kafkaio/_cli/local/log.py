@@ -73,6 +73,7 @@ def _files(chosen: argparse.Namespace) -> list[Path]:
     Raises:
         CommandFailed: a path does not exist.
     """
+    # All paths are checked first, so a mistake in the last one prints nothing else.
     for path in chosen.paths:
         if not path.exists():
             raise CommandFailed(f"{path}: no such file or directory")
@@ -80,13 +81,14 @@ def _files(chosen: argparse.Namespace) -> list[Path]:
 
 
 def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
-    """Print every problem; return 1 if there is one, 2 if there is no file."""
+    """Print every problem; return 1 if there are any, 2 without files."""
     files = 0
     problems: list[Problem] = []
     for path in _files(chosen):
         files += 1
         for problem in _problems(path):
             problems.append(problem)
+            # At once: a log of terabytes takes long.
             if not chosen.format:
                 out.write(f"{problem}\n")
     if chosen.format:
@@ -101,13 +103,13 @@ def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
 
 
 def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
-    """Print every file; return 1 if one cannot be read whole, 2 if there is none."""
+    """Print every file; return 1 if one cannot be read whole, 2 without files."""
     files = _files(chosen)
     if chosen.format:
         return _dump_json(chosen, out, files)
     code = Exit.OK
     if not files:
-        out.write("there are no files of a log\n")
+        out.write("no files of a log found\n")
         return Exit.USAGE
     for path in files:
         out.write(f"{path}\n")
@@ -134,6 +136,7 @@ def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> in
             else:
                 entries.append(found)
         row = {"path": str(path), "kind": _kind(path), "entries": entries}
+        # A line as soon as the file is read; one document needs all of them.
         if chosen.format == "jsonl":
             output.emit(row, ())
         else:
@@ -203,7 +206,7 @@ def _file_of(kind: str, entries: Shape) -> dict[str, object]:
 
 _DUMPED: Final = Document(files=many(reference("file")))
 _VERIFIED: Final = Document(problems=rows(path=TEXT, problem=TEXT), file_count=INTEGER)
-#: What is printed, by the names of the schemas.
+#: The declarations of the output, by the names of their schemas.
 PRINTS: Final[Mapping[str, Document | Shape]] = {
     "dump": _DUMPED,
     "verify": _VERIFIED,
@@ -226,14 +229,15 @@ PRINTS: Final[Mapping[str, Document | Shape]] = {
     "timestamp": TIMESTAMP,
 }
 
-#: What is raised for a file that has not the content it should have.
+#: Errors of readers for a damaged or truncated file.
 _BROKEN: Final = (CorruptRecord, ValueError, IndexError)
 
 
 def _content(path: Path, *, with_records: bool) -> Iterator[Row | Exception]:
-    """Yield what is in a file, and last the error if it cannot be read whole.
+    """Yield the entries of a file, then the error if it cannot be read whole.
 
-    As a value: an error of writing what is yielded is not one of the file.
+    The error is a value and is not raised: the caller writes to stdout between two
+    entries, and an OSError of that must not look like one of the file.
 
     Raises:
         CommandFailed: the file cannot be read at all.
@@ -247,7 +251,7 @@ def _content(path: Path, *, with_records: bool) -> Iterator[Row | Exception]:
 
 
 def _problems(path: Path) -> Iterator[Problem]:
-    """Yield what is wrong with a file.
+    """Yield the problems of a file.
 
     Raises:
         CommandFailed: the file cannot be read at all.
@@ -263,14 +267,14 @@ def _unreadable(path: Path, error: OSError) -> CommandFailed:
 
 
 def _kind(path: Path) -> str:
-    """Return what a file is; ``unknown`` if it is not one of a log."""
+    """Return the kind of a file; ``unknown`` if it is not a file of a log."""
     if path.name == EPOCH_FILE:
         return "leader_epochs"
     return _KINDS.get(path.suffix, "unknown")
 
 
 def _entries(path: Path, *, with_records: bool) -> Iterator[Row]:
-    """Yield what is in a file, in its order."""
+    """Yield the entries of a file in their order."""
     kind = _kind(path)
     if kind == "segment":
         for found in read_segment(path):
@@ -281,6 +285,7 @@ def _entries(path: Path, *, with_records: bool) -> Iterator[Row]:
         yield from (entry._asdict() for entry in _READERS[kind](path))
 
 
+#: By suffix; the file of leader epochs has a fixed name instead.
 _KINDS: Final[Mapping[str, str]] = {
     ".log": "segment",
     ".index": "offset_index",
@@ -291,9 +296,12 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 class _LogEntryPort(Protocol):
+    """The entry of an index or a snapshot, a named tuple."""
+
     def _asdict(self) -> dict[str, int]: ...
 
 
+#: Offsets in an index are relative to the base offset, which the file's name has.
 _READERS: Final[Mapping[str, Callable[[Path], Iterable[_LogEntryPort]]]] = {
     "leader_epochs": lambda path: read_epochs(path.read_bytes()),
     "offset_index": lambda path: read_offset_index(
@@ -303,6 +311,7 @@ _READERS: Final[Mapping[str, Callable[[Path], Iterable[_LogEntryPort]]]] = {
     "producer_snapshot": lambda path: read_producer_snapshot(path.read_bytes()),
     "transaction_index": lambda path: read_transaction_index(path.read_bytes()),
 }
+#: Booleans of a batch with the words that stand for them if they are true.
 _FLAGS: Final[Mapping[str, str]] = {
     "is_transactional": "transactional",
     "is_control": "control",
@@ -339,13 +348,14 @@ def _batch_row(found: FoundBatch, *, with_records: bool) -> Row:
                     {"name": name, "value": value} for name, value in record.headers
                 ],
             }
+            # A segment does not have its topic and partition; the rows do not, either.
             for record in batch.decode("", 0)
         ]
     return row
 
 
 def _lines(row: Row) -> Iterator[str]:
-    """Yield the lines of an entry: a batch has one for each record as well."""
+    """Yield the lines of an entry; a batch has one for each record, too."""
     words = [
         f"{name}={value}"
         for name, value in row.items()

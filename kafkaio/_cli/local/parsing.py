@@ -1,4 +1,4 @@
-"""The parser of the commands that need no extra."""
+"""The parser of the commands that work without the extra ``cli``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class Parser(argparse.ArgumentParser):
     def parse_args(  # type: ignore[override]  # no namespace is ever given
         self, args: Sequence[str] | None = None
     ) -> argparse.Namespace:
-        """Parse; what is not known is named without its value, with an advice."""
+        """Parse; report an unknown option without its value, with a hint."""
+        # argparse's own error repeats unknown words, whose values may be passwords.
         found, rest = super().parse_known_args(args)
         if rest:
             command = getattr(found, "command", self.prog)
@@ -26,11 +27,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def _unknown(words: Sequence[str], command: str) -> str:
-    """The message for words that a command does not take; values may be secrets."""
+    """The message for unknown words; it leaves values out, which may be secrets."""
     names = [word.partition("=")[0] for word in words if word.startswith("-")]
     if not names:
         return f"{len(words)} words too many"
-    # Loaded for mistakes alone.
+    # Imported only after a mistake.
     from kafkaio._cli.text.habits import option_hint
 
     hint = option_hint(command.split()[1:], names[0])
@@ -38,10 +39,10 @@ def _unknown(words: Sequence[str], command: str) -> str:
 
 
 def add_formats(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json`` and ``--jsonl``: the last one given is kept as ``format``.
+    """Add ``--json`` and ``--jsonl``, which set ``format``.
 
-    Without one there is no such attribute, so that a subcommand keeps what was given
-    before its name.
+    The attribute has no default: the parser of a subcommand would overwrite the value
+    given before the subcommand's name.
     """
     formats = parser.add_mutually_exclusive_group()
     for name, text in (

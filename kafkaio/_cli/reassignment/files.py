@@ -12,30 +12,32 @@ from typing import Final
 
 from kafkaio.types import TopicPartition
 
-#: The rates in bytes per second that a broker sends and fetches throttled replicas at.
+#: Configs of a broker: the bytes per second at which it sends and fetches throttled
+#: replicas.
 BROKER_THROTTLES: Final[tuple[str, str]] = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
 )
-#: Which replicas of a topic are throttled, as ``partition:broker``: those that are
-#: fetched from, and those that fetch.
+#: Configs of a topic: its throttled replicas as ``partition:broker``, first those that
+#: send, then those that fetch.
 TOPIC_THROTTLES: Final[tuple[str, str]] = (
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
 )
 _VERSION: Final = 1
+#: The directory in the tool's files that leaves the choice to the broker.
 _ANY_DIRECTORY: Final = "any"
 
 
 class BadFile(Exception):
-    """A file is not what the tool writes; the message says why in one line."""
+    """A file does not have the format of the tool; the message is one line."""
 
 
 def read_assignment(text: str) -> dict[TopicPartition, tuple[int, ...]]:
-    """Read which replicas partitions are to have, in the order of the file.
+    """Read the replicas that partitions are to have, in the order of the file.
 
     Raises:
-        BadFile: it is no such file, names a partition twice, or a log directory.
+        BadFile: the file has another format, a partition twice, or a log directory.
     """
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for at, entry in enumerate(_entries(text, "partitions")):
@@ -44,10 +46,10 @@ def read_assignment(text: str) -> dict[TopicPartition, tuple[int, ...]]:
             _text(entry, where, "topic"), _number(entry, where, "partition")
         )
         if tp in found:
-            raise BadFile(f"{where}: {tp.topic}-{tp.partition} is there twice")
+            raise BadFile(f"{where}: {tp.topic}-{tp.partition} occurs twice")
         found[tp] = _replicas(entry, where)
     if not found:
-        raise BadFile("partitions: there are none")
+        raise BadFile("partitions: the list is empty")
     return found
 
 
@@ -55,21 +57,21 @@ def read_topics(text: str) -> list[str]:
     """Read the names of topics to plan for, in the order of the file.
 
     Raises:
-        BadFile: it is no such file.
+        BadFile: the file has another format.
     """
     found = [
         _text(entry, f"topics[{at}]", "topic")
         for at, entry in enumerate(_entries(text, "topics"))
     ]
     if not found:
-        raise BadFile("topics: there are none")
+        raise BadFile("topics: the list is empty")
     return list(dict.fromkeys(found))
 
 
 def assignment_document(
     replicas: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[str, object]:
-    """Return what kafka-reassign-partitions reads, ready for `json`."""
+    """Return the document that kafka-reassign-partitions reads."""
     return {
         "version": _VERSION,
         "partitions": [
@@ -88,10 +90,10 @@ def throttled_replicas(
     current: Mapping[TopicPartition, Sequence[int]],
     wanted: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[str, tuple[str, str]]:
-    """Return the values of `TOPIC_THROTTLES` for each topic that a move is about.
+    """Return the values of `TOPIC_THROTTLES` for each topic of a move.
 
-    All replicas that a partition has may be fetched from; those that it gets fetch. A
-    partition that gets none copies nothing and is left out.
+    Every current replica may send, because each can become the leader; the new ones
+    fetch. A partition without new replicas copies nothing and is left out.
     """
     sources: dict[str, list[str]] = {}
     targets: dict[str, list[str]] = {}
@@ -115,9 +117,10 @@ def _entries(text: str, name: str) -> list[object]:
     try:
         document: object = json.loads(text)
     except ValueError as error:
-        raise BadFile(f"it is not JSON: {error}") from None
+        raise BadFile(f"not JSON: {error}") from None
     if not isinstance(document, dict):
         raise BadFile("it must be a JSON object")
+    # The version is optional in the tool, too.
     version = document.get("version", _VERSION)
     if version != _VERSION:
         raise BadFile(f"version: {version!r} is unknown, only {_VERSION} is known")
@@ -159,7 +162,7 @@ def _replicas(entry: object, where: str) -> tuple[int, ...]:
     if not isinstance(value, list) or not value or not all(map(_is_number, value)):
         raise BadFile(f"{where}.replicas must be a list of node ids")
     if len(set(value)) < len(value):
-        raise BadFile(f"{where}.replicas: a broker is there twice")
+        raise BadFile(f"{where}.replicas: a broker occurs twice")
     directories = entry.get("log_dirs") if isinstance(entry, dict) else None
     if directories is not None:
         _check_directories(directories, where, len(value))

@@ -1,4 +1,4 @@
-"""Moving replicas: what is there, the throttle, and waiting until all have moved."""
+"""Moves replicas: the current ones, the throttle, the wait until all have moved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 Replicas: TypeAlias = Mapping[TopicPartition, tuple[int, ...]]
 
+#: Seconds between two requests.
 _POLL_SECONDS: Final = 0.25
+#: Seconds for the brokers to learn of the end of a move.
 _SEEN_SECONDS: Final = 5.0
 
 
@@ -46,9 +48,9 @@ def _replicas(it: TopicDescription) -> Iterator[tuple[TopicPartition, tuple[int,
 async def set_throttle(
     admin: Admin, current: Replicas, wanted: Replicas, rate: int
 ) -> None:
-    """Limit the bytes per second at which brokers send and fetch what moves.
+    """Limit the bytes per second at which brokers send and fetch moving replicas.
 
-    Replicas that only fall behind, and that do not move, are not throttled.
+    Other replicas that fall behind are not throttled.
     """
     changes: dict[ConfigResource, list[ConfigChange]] = {}
     for topic, values in throttled_replicas(current, wanted).items():
@@ -64,7 +66,8 @@ async def set_throttle(
 
 
 async def clear_throttle(admin: Admin, topics: Iterable[str]) -> None:
-    """Remove the limits of all brokers, and those of topics."""
+    """Remove the limits of all brokers and of topics."""
+    # Of all brokers: the file names the new replicas, not those that sent to them.
     brokers = (await admin.describe_cluster()).brokers
     names: dict[ConfigResource, tuple[str, ...]] = {
         ConfigResource(ConfigResourceType.TOPIC, topic): TOPIC_THROTTLES
@@ -84,7 +87,7 @@ async def clear_throttle(admin: Admin, topics: Iterable[str]) -> None:
 
 
 def _brokers(current: Replicas, wanted: Replicas) -> list[int]:
-    """The brokers that send or fetch what moves."""
+    """The brokers that send or fetch moving replicas."""
     moving = [tp for tp in wanted if {*wanted[tp]} - {*current.get(tp, ())}]
     return sorted({n for tp in moving for n in (*current.get(tp, ()), *wanted[tp])})
 
@@ -92,19 +95,20 @@ def _brokers(current: Replicas, wanted: Replicas) -> list[int]:
 async def wait_until_moved(
     admin: Admin, partitions: Collection[TopicPartition]
 ) -> None:
-    """Wait until no replica of the partitions moves any more, however long that takes.
+    """Wait until no replica of the partitions moves, without a limit of time.
 
-    At a terminal a bar on stderr shows how many partitions have come through.
+    At a terminal a bar on stderr shows the number of finished partitions.
     """
     with ProgressBar("moving", len(partitions), unit="partitions") as progress:
         while moving := await admin.list_partition_reassignments(partitions):
+            # The count can go down: another client may move a partition again.
             progress.add(len(partitions) - len(moving) - progress.done)
             await anyio.sleep(_POLL_SECONDS)
         progress.add(len(partitions) - progress.done)
 
 
 async def wait_until_seen(admin: Admin, wanted: Replicas) -> None:
-    """Wait until the brokers tell the replicas that are wanted, for a few seconds.
+    """Wait until the brokers report the wanted replicas, for a few seconds.
 
     The controller ends a move first, and the brokers learn of it a moment later.
     """

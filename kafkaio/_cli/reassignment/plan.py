@@ -1,22 +1,21 @@
-"""Where replicas should be: a plan that balances them over brokers, with few moves.
+"""Plans the replicas of partitions: balanced over brokers, with few moves.
 
-Pure. A plan holds, in this order:
+Pure. A plan has these properties, in this order:
 
-1. Each partition has the wanted number of replicas, on different brokers, all of which
-   were given.
-2. The replicas of a partition are spread over the racks: between two racks their number
-   differs by one at most, as far as a rack has brokers enough.
+1. Each partition has the wanted number of replicas, on different brokers of the given.
+2. The replicas of a partition are spread over the racks: their numbers in two racks
+   differ by one at most, if the racks have enough brokers.
 3. The replicas of a topic are spread over the brokers.
 4. So are all replicas together.
-5. So are the preferred leaders, the first replicas. To put another replica first moves
+5. So are the preferred leaders, the first replicas. Putting another replica first moves
    no data.
 
-The first two are reached partition by partition. Then single replicas move, each time
-from the broker with more to the one with less, while a move exists that makes 3 or 4
-better and nothing before it worse. Without racks such a move exists until two brokers
-differ by one at most: a broker with more replicas of a topic has one of a partition of
-which the other has none. Each move makes the sum of the squares smaller, so it ends;
-and a plan for what a plan made changes nothing.
+The first two are established partition by partition. Then single replicas move from a
+broker with more to one with fewer, while a move exists that improves 3 or 4 and worsens
+none before it. Without racks such a move exists until two brokers differ by one at
+most: a broker with more replicas of a topic has one of a partition of which the other
+has none. Each move makes the sum of the squares smaller, so the search ends; and a plan
+for the result of a plan changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from kafkaio.types import TopicPartition
 
 
 class Impossible(Exception):
-    """There is no such plan; the message says why in one line."""
+    """No plan exists; the message is one line."""
 
 
 def plan(
@@ -36,7 +35,7 @@ def plan(
     brokers: Mapping[int, str | None],
     replication_factor: int | None = None,
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Plan where the replicas of partitions should be.
+    """Plan the replicas of partitions.
 
     Args:
         current: the brokers of each partition's replicas, the preferred leader first.
@@ -57,6 +56,8 @@ def plan(
     state = _Placement(current, racks)
     for tp in sorted(current):
         state.repair(tp, replication_factor or len(current[tp]))
+    # A move for all brokers can allow another one within a topic, so both repeat until
+    # neither moves anything.
     while state.balance_topics() or state.balance_brokers():
         pass
     wanted = _Leaders(state.in_order()).spread()
@@ -67,12 +68,13 @@ def moved_replicas(
     current: Mapping[TopicPartition, Sequence[int]],
     wanted: Mapping[TopicPartition, Sequence[int]],
 ) -> int:
-    """Count the replicas whose data a plan copies to another broker."""
+    """Count the replicas whose data a plan copies to a new broker."""
     return sum(len({*new} - {*current.get(tp, ())}) for tp, new in wanted.items())
 
 
 def _racks(brokers: Mapping[int, str | None]) -> dict[int, str]:
-    """The rack of each broker; one rack for all if none has one."""
+    """The rack of each broker; one rack for all if no broker has one."""
+    # Brokers themselves refuse to place replicas if only some have a rack.
     without = sorted(node for node, rack in brokers.items() if rack is None)
     if without and len(without) < len(brokers):
         names = ", ".join(map(str, without))
@@ -95,11 +97,11 @@ def _check_enough(
 
 
 class _Placement:
-    """Which broker has which replicas, and how many.
+    """The replicas of each partition and broker.
 
     Args:
         current: the brokers of each partition's replicas.
-        racks: the racks of the brokers that may have some.
+        racks: the racks of the brokers that may have replicas.
     """
 
     def __init__(
@@ -109,7 +111,8 @@ class _Placement:
         self._racks = racks
         self._nodes = sorted(racks)
         self._replicas: dict[TopicPartition, list[int]] = {}
-        #: By topic and broker, the partitions that are there.
+        # The partitions by topic and broker. It mirrors _replicas, as _totals does:
+        # _add and _remove change all three.
         self._there: dict[tuple[str, int], set[TopicPartition]] = defaultdict(set)
         self._totals = dict.fromkeys(self._nodes, 0)
         self._topics = sorted({tp.topic for tp in current})
@@ -120,7 +123,8 @@ class _Placement:
                     self._add(tp, node)
 
     def in_order(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """The replicas of each partition; those that it had before come first."""
+        """The replicas of each partition, those that it had before first."""
+        # The old order keeps the preferred leader where its replica stays.
         found: dict[TopicPartition, tuple[int, ...]] = {}
         for tp, replicas in self._replicas.items():
             kept = [node for node in self._before[tp] if node in replicas]
@@ -160,10 +164,10 @@ class _Placement:
             self._add(tp, target)
 
     def _worst(self, tp: TopicPartition) -> int:
-        """The replica to give up: one of the rack that has the most.
+        """The replica to give up: one in the rack with the most replicas.
 
-        There, rather one that has no data yet than another, and the leader last; then
-        one of the broker with the most replicas.
+        Within the rack a replica without data comes before the others, and the leader
+        last; then one on the broker with the most replicas.
         """
         in_rack, before = self._in_racks(tp), self._before[tp]
         return max(
@@ -178,9 +182,10 @@ class _Placement:
         )
 
     def _free(self, tp: TopicPartition) -> list[int]:
-        """The brokers without a replica: of the rack with the fewest the idlest first.
+        """The brokers without a replica, those in the rack with the fewest first.
 
-        One that has the data already comes before the others of its rack.
+        Within a rack a broker that has the data comes before the others, then the one
+        with the fewest replicas.
         """
         in_rack, before = self._in_racks(tp), self._before[tp]
         return sorted(
@@ -196,7 +201,7 @@ class _Placement:
     # ---- all of them -----------------------------------------------------------------
 
     def balance_topics(self) -> bool:
-        """Spread the replicas of each topic; returns whether one moved."""
+        """Spread the replicas of each topic; return whether one moved."""
         moved = False
         for topic in self._topics:
             while self._move_within(topic):
@@ -215,7 +220,7 @@ class _Placement:
         return False
 
     def balance_brokers(self) -> bool:
-        """Spread all replicas and no topic less than before; returns as above."""
+        """Spread all replicas, without worsening a topic; return whether one moved."""
         moved = False
         while self._move_any():
             moved = True
@@ -227,6 +232,7 @@ class _Placement:
             movable = [
                 each
                 for topic in self._topics
+                # Only topics of which the source has more: the move improves them, too.
                 if len(self._there[topic, source]) > len(self._there[topic, target])
                 for each in self._movable(topic, source, target)
             ]
@@ -238,7 +244,10 @@ class _Placement:
     def _pairs(
         self, load: Callable[[int], int], order: Callable[[int], int | tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Brokers between which a move makes the sum of squares smaller, best first."""
+        """Pairs of brokers between which a move makes the sum of squares smaller.
+
+        The pair with the largest difference comes first.
+        """
         nodes = sorted(self._nodes, key=lambda node: (order(node), node))
         return sorted(
             (
@@ -253,16 +262,17 @@ class _Placement:
     def _movable(
         self, topic: str, source: int, target: int
     ) -> list[tuple[int, bool, TopicPartition]]:
-        """The partitions that may move, each with what that costs.
+        """The partitions that may move, each with its cost.
 
-        The cost is the number of replicas whose data is copied more than without the
-        move; and then whether the preferred leader moves.
+        The cost is the number of additional copies of a replica's data, then whether
+        the preferred leader moves.
         """
         found: list[tuple[int, bool, TopicPartition]] = []
         there, same = self._there, self._racks[source] == self._racks[target]
         for tp in there[topic, source] - there[topic, target]:
             before = self._before[tp]
             if same or self._keeps_racks(tp, source, target):
+                # -1 if a copy is saved: the replica returns to a broker that has it.
                 cost = (target not in before) - (source not in before)
                 found.append((cost, source == before[0], tp))
         return found
@@ -277,11 +287,11 @@ class _Placement:
 
 
 class _Leaders:
-    """Which replica of each partition comes first.
+    """Chooses the first replica of each partition.
 
-    A leadership passes along a chain of brokers, each of which gives one to the next,
-    from a broker with more to one that has two less. While there is none, no choice of
-    leaders is more even.
+    A leadership moves along a chain of brokers, each of which gives one to the next,
+    from a broker to one that leads at least two partitions fewer. If no chain exists,
+    no choice of leaders is more even.
 
     Args:
         replicas: the replicas of each partition; changed in place.
@@ -296,7 +306,7 @@ class _Leaders:
             self._of_topic[tp.topic, replicas[tp][0]] += 1
 
     def spread(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """Spread the leaders of each topic, then all; returns the replicas."""
+        """Spread the leaders of each topic, then all leaders; return the replicas."""
         for tps in self._by_topic.values():
             self._spread(tps, lambda tp, node: True)
         self._spread(sorted(self._replicas), self._keeps_topic)
@@ -311,6 +321,8 @@ class _Leaders:
         tps: Sequence[TopicPartition],
         may_lead: Callable[[TopicPartition, int], bool],
     ) -> None:
+        # The partitions that each broker leads. Brokers that lead none are targets, so
+        # every replica has an entry.
         led: dict[int, dict[TopicPartition, None]] = defaultdict(dict)
         for tp in tps:
             for node in self._replicas[tp]:
@@ -331,7 +343,9 @@ class _Leaders:
         led: Mapping[int, Mapping[TopicPartition, None]],
         may_lead: Callable[[TopicPartition, int], bool],
     ) -> list[tuple[TopicPartition, int]]:
-        """Choose leaders anew, so that a broker with more leaders has one less."""
+        """Return changes of leaders after which a broker leads one partition less."""
+        # Breadth-first search from the broker with the most: the shortest chain changes
+        # the fewest leaders.
         for source in sorted(led, key=lambda node: (-len(led[node]), node)):
             reached: dict[int, list[tuple[TopicPartition, int]]] = {source: []}
             waiting = deque([source])

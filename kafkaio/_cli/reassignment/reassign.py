@@ -1,7 +1,7 @@
 """``kafkaio reassign``: plans and performs moves of replicas to other brokers.
 
-It reads and writes the files of kafka-reassign-partitions: what ``plan --json`` prints
-is such a file.
+It reads and writes the files of kafka-reassign-partitions; ``plan --json`` prints such
+a file.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _NODES: Final = many(INTEGER)
 _REPLICAS: Final = rows(**PARTITION, replicas=_NODES, log_dirs=many(TEXT))
+#: The table of ``plan`` is that of ``execute``; its document is the tool's file.
 _MOVES: Final = rows(**PARTITION, before=_NODES, after=_NODES)
 _PLAN: Final = Document(
     version=constant(1),
@@ -128,6 +129,7 @@ async def _plan(  # noqa: PLR0913 - an argument for each option
         racks = await _racks(admin, broker, without, aware=not disable_rack_aware)
         topics = _topics_of(topics_file) if topics_file else [*dict.fromkeys(topic)]
         current = await replicas_of(admin, topics or await admin.list_topics())
+    # The plan has the partitions that change; it is empty if all is balanced.
     try:
         wanted = plan(current, racks, replication_factor)
     except Impossible as error:
@@ -145,7 +147,7 @@ async def _plan(  # noqa: PLR0913 - an argument for each option
 async def _racks(
     admin: Admin, chosen: tuple[int, ...], without: tuple[int, ...], *, aware: bool
 ) -> dict[int, str | None]:
-    """The brokers that may have replicas, and their racks."""
+    """The brokers that may have replicas, with their racks."""
     alive = {it.node_id: it.rack for it in (await admin.describe_cluster()).brokers}
     return {
         node: alive[node] if aware else None
@@ -205,10 +207,12 @@ async def _execute(
             )
             session.note("nothing was done: do it with --execute")
             return
+        # The throttle comes first: a move begins at once, at full speed.
         if rate is not None:
             await set_throttle(admin, current, wanted, rate)
         done = await _start(session, admin, wanted)
         if not no_wait:
+            # Only the moves that were accepted; a refused one would never end.
             await wait_until_moved(admin, list(done))
             await wait_until_seen(admin, {tp: wanted[tp] for tp in done})
             if rate is not None:
@@ -260,14 +264,17 @@ async def _verify(
             for tp, there in sorted(wanted.items())
         ]
         is_done = all(row["state"] == "done" for row in states)
+        # A throttle that is removed early would let the rest move at full speed.
         if clear and is_done:
             await clear_throttle(admin, {tp.topic for tp in wanted})
     session.show(_STATES, done=is_done, partitions=states)
+    # For scripts that wait for the end of a move.
     if not is_done:
         session.exit_with(Exit.FAILED)
 
 
 def _state(is_moving: bool, current: tuple[int, ...], wanted: tuple[int, ...]) -> str:  # noqa: FBT001
+    # While a replica is added, the current ones include it and equal neither list.
     if is_moving:
         return "moving"
     return "done" if current == wanted else "different"
@@ -292,6 +299,7 @@ async def _cancel(
             | {"adding": it.adding_replicas, "removing": it.removing_replicas}
             for tp, it in moving.items()
         ]
+        # None as the new replicas cancels a move in the protocol.
         done = (
             await _start(session, admin, dict.fromkeys(moving))
             if execute
@@ -306,17 +314,17 @@ async def _cancel(
 async def _current(
     admin: Admin, wanted: Replicas
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas of the partitions; a partition that does not exist is refused."""
+    """The replicas of the partitions, all of which must exist."""
     from kafkaio._cli.reassignment.moves import replicas_of
 
     found = await replicas_of(admin, sorted({tp.topic for tp in wanted}))
     for tp in wanted:
         if tp not in found:
-            raise CommandFailed(f"there is no partition {partition_name(tp)}")
+            raise CommandFailed(f"partition {partition_name(tp)} does not exist")
     return {tp: found[tp] for tp in wanted}
 
 
-# ---- what the command line says ------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------------
 
 
 def _read(file: str) -> dict[TopicPartition, tuple[int, ...]]:

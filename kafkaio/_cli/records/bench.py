@@ -1,4 +1,4 @@
-"""``kafkaio bench``: how fast records are produced to and consumed from a cluster."""
+"""``kafkaio bench``: measures how fast records are produced and consumed."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Delivery, Producer
 
-#: About so many latencies are measured; a sample costs the producer next to nothing.
+#: The approximate number of latencies that are measured. Each one wakes a task, so
+#: measuring them all would slow down the producer.
 _SAMPLES: Final = 10_000
-#: Every so many records the clock is looked at.
+#: Records between two checks of the clock, of deliveries and of the rate.
 _CHECK_EVERY: Final = 100
 _PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
 _LATENCIES: Final = mapping_of(NUMBER).having(*_PERCENTILES)
@@ -71,15 +72,15 @@ bench: Group = Group(
 
 @dataclass
 class _Measure:
-    """What was measured of one direction.
+    """The measurements of one direction.
 
     Attributes:
         phase: ``produce`` or ``consume``.
         records: records acknowledged, or received.
         size: bytes of their values.
-        seconds: from the first to the last of them.
-        latencies: seconds of some of them: from `enqueue` to the acknowledgement, or
-            from the record's timestamp to its arrival.
+        seconds: from the first record to the last.
+        latencies: seconds of a sample: from `enqueue` to the acknowledgement, or from
+            the record's timestamp to its arrival.
     """
 
     phase: str
@@ -90,7 +91,7 @@ class _Measure:
 
     def row(self) -> dict[str, object]:
         """Return the figures."""
-        seconds = self.seconds or 1e-9
+        seconds = self.seconds or 1e-9  # nothing was measured: no division by zero
         return {
             "phase": self.phase,
             "records": self.records,
@@ -115,14 +116,14 @@ def _percentiles(latencies: Sequence[float]) -> dict[str, float] | None:
 
 @dataclass(frozen=True)
 class _Load:
-    """How much is sent.
+    """The load of a benchmark.
 
     Attributes:
-        topic: where to.
-        records: how many.
+        topic: the topic.
+        records: the number of records.
         size: bytes of each value.
-        rate: records per second; 0 for as fast as it goes.
-        keys: the number of different keys; 0 for none.
+        rate: records per second; 0 for as fast as possible.
+        keys: the number of different keys; 0 for records without a key.
     """
 
     topic: str
@@ -167,6 +168,7 @@ async def bench_produce(
     await _create(session, topic)
     async with session.producer() as producer:
         with ProgressBar("produce", records) as progress:
+            # Of this process: it shows whether the client or the cluster is the limit.
             cpu = time.process_time()
             measure = await _produce(producer, load, progress)
             cpu = time.process_time() - cpu
@@ -198,6 +200,8 @@ async def bench_consume(
             began = now()
             async for batch, end in reader.batches():
                 left = None if records is None else records - measure.records
+                # The values of a batch are read without making records of them; only
+                # the last batch of a partition may have records after the end.
                 values = batch.values()
                 if end is not None:
                     values = [r.value for r in batch if r.offset < end]
@@ -229,6 +233,8 @@ async def bench_both(
         session.consumer(forced=settings) as consumer,
         session.producer() as producer,
     ):
+        # The consumer is at the end before the first record is sent, else it would miss
+        # records and wait for them forever.
         end = PlaceRange(Place("latest"))
         await begin(consumer, ReadPlan([topic], places=end))
         with ProgressBar("produce and consume", records) as progress:
@@ -241,10 +247,10 @@ async def bench_both(
 
 
 async def _create(session: CommandSession, topic: str) -> None:
-    """Create the topic if there is none, with the partitions that brokers choose.
+    """Create the topic if it does not exist, with the brokers' number of partitions.
 
     Raises:
-        KafkaError: there is none, and it cannot be created.
+        KafkaError: the topic does not exist and cannot be created.
     """
     from kafkaio.admin import NewTopic
 
@@ -256,16 +262,20 @@ async def _create(session: CommandSession, topic: str) -> None:
                 await admin.create_topics([NewTopic(topic)])
             except BrokerError as error:
                 if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                    raise  # else somebody was quicker
+                    raise  # else another client created it in between
         except AuthorizationError:
-            return  # it may be written all the same, and the producer tells
+            # The right to describe the topic is not needed to write to it. If that
+            # right is missing, too, the producer's error says so.
+            return
 
 
 async def _arrive(consumer: Consumer, load: _Load, measure: _Measure) -> None:
-    """Receive as many records as are sent."""
+    """Receive the records of a load."""
     began = now()
     every = max(1, load.records // _SAMPLES)
     async for batch in consumer.batches():
+        # Timestamps of records are of the wall clock, here and in the producer, which
+        # is this process.
         arrived = wall_ms()
         _count(measure, batch.values())
         measure.seconds = now() - began
@@ -287,6 +297,7 @@ async def _produce(producer: Producer, load: _Load, progress: ProgressBar) -> _M
     measure = _Measure("produce")
     samples: MemoryObjectSendStream[tuple[float, Delivery]]
     taken: MemoryObjectReceiveStream[tuple[float, Delivery]]
+    # Twice the number of samples: send_nowait never finds the stream full.
     samples, taken = anyio.create_memory_object_stream(2 * _SAMPLES)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_sample, taken, measure)
@@ -308,6 +319,7 @@ async def _send(
     samples: MemoryObjectSendStream[tuple[float, Delivery]],
 ) -> deque[Delivery]:
     """Send the records; return the deliveries that were not settled at the end."""
+    # Random bytes do not compress: the result is that of the network.
     value = os.urandom(load.size)
     keys: list[bytes | None] = [b"%d" % n for n in range(load.keys)] or [None]
     every = max(1, load.records // _SAMPLES)
@@ -323,13 +335,15 @@ async def _send(
         if not number % _CHECK_EVERY:
             _settle(pending)
             progress.add(number - progress.done)
+            # The wait is until the time of this record since the start, so a delay is
+            # made up for and the average keeps to the rate.
             if load.rate:
                 await anyio.sleep(max(0.0, began + number / load.rate - now()))
     return pending
 
 
 def _settle(pending: deque[Delivery]) -> None:
-    """Forget deliveries from the oldest on; raise the error of one that failed."""
+    """Drop finished deliveries, the oldest first; raise the error of a failed one."""
     while pending and pending[0].is_done:
         pending.popleft().result()
 
@@ -337,7 +351,7 @@ def _settle(pending: deque[Delivery]) -> None:
 async def _sample(
     taken: MemoryObjectReceiveStream[tuple[float, Delivery]], measure: _Measure
 ) -> None:
-    """Note how long records took to be acknowledged."""
+    """Measure the time until records are acknowledged."""
     async with taken:
         async for began, delivery in taken:
             await delivery

@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Compiled(click.ParamType[T], Generic[T]):
-    """A value that a function compiles; where it is wrong, a caret is shown.
+    """A value that a function compiles; an error shows its place by a caret.
 
     Args:
-        name: what help calls the value.
+        name: the name of the value in the help.
         make: compiles the text; may raise `FormatError`.
     """
 
@@ -26,6 +26,7 @@ class Compiled(click.ParamType[T], Generic[T]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Compile a value."""
+        # click converts defaults, too, which are compiled already.
         if not isinstance(value, str):
             return value
         try:

@@ -54,7 +54,7 @@ _PRINTS: Final = {
         leader_epoch=INTEGER.doc("-1 if unknown."),
     ),
 }
-#: How long a commit may take when the command is interrupted.
+#: Seconds for the commit of an interrupted command: a person waits for its end.
 _COMMIT_SECONDS = 0.5
 
 
@@ -157,7 +157,10 @@ async def consume(
                         break
                 reader.note_if_left_out(session, group)
                 await printer.commit(consumer, is_group=is_group)
-            finally:  # after Ctrl+C, or an error that is raised on
+            finally:
+                # Ctrl+C cancels the loop above between two batches. The records that
+                # were printed are committed, so the group does not read them again. A
+                # failure of that must not replace the error that ended the loop.
                 with suppress(KafkaError), anyio.move_on_after(_COMMIT_SECONDS):
                     await printer.commit(consumer, is_group=is_group)
 
@@ -188,6 +191,8 @@ def _check(
         return
     if options["partition"]:
         raise click.UsageError("--group and --partition exclude each other")
+    # A group begins at its committed offsets. --offset becomes auto.offset.reset, which
+    # has no other values.
     if options["offset"].start not in (BEGINNING, Place("latest")):
         raise click.UsageError(
             "with --group, --offset is beginning or end, and counts for partitions "
@@ -212,7 +217,7 @@ def _sink(session: CommandSession, options: _ConsumeOptions) -> RecordSinkPort:
 
 
 class _RecordPrinter:
-    """Writes batches to a sink, as far as they are wanted."""
+    """Writes the records of batches to a sink that pass the filter and the limits."""
 
     def __init__(
         self,
@@ -225,15 +230,18 @@ class _RecordPrinter:
         self._progress = progress
         self._keep = keep
         self._left = count
+        # The batch not committed yet, or the offsets up to which it was written.
         self._last: Batch | dict[TopicPartition, int] | None = None
 
     @property
     def is_full(self) -> bool:
-        """Whether as many records were written as were asked for."""
+        """Whether --count records were written."""
         return self._left == 0
 
     def take(self, batch: Batch, end: int | None) -> None:
-        """Write the records of a batch that are wanted."""
+        """Write the records of a batch that pass."""
+        # Without a filter or a limit the sink gets the batch itself: Arrow reads it by
+        # columns and makes no records.
         if end is None and self._keep is None and self._left is None:
             self._sink.write(batch)
             self._last = batch
@@ -247,6 +255,7 @@ class _RecordPrinter:
         self._last = batch
         if end is not None:
             self._last = {batch.topic_partition: end}
+        # The records after the last one written are not read by this group yet.
         if self.is_full:
             self._last = {batch.topic_partition: found[-1].offset + 1}
 
@@ -261,7 +270,8 @@ class _RecordPrinter:
     async def commit(self, consumer: Consumer, *, is_group: bool) -> None:
         """Commit the last batch as far as it was written, once.
 
-        Those before are finished, so that the consumer commits them when it closes.
+        The batches before it are finished, and the consumer commits them when it
+        closes.
         """
         if is_group and self._last is not None:
             await consumer.commit(self._last)

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from kafkaio._cli.records.ranges import BoundedReader
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Consumer
-    from kafkaio._producer import Producer, ProducerStatistics, Transaction
+    from kafkaio._producer import Producer, ProducerStatistics
+    from kafkaio._producer.transaction import Transaction
     from kafkaio.types import Record, TopicPartition
 
-#: How often offsets are committed.
+#: Seconds between two commits. They bound what is copied twice after a crash.
 _COMMIT_SECONDS = 5.0
-#: How often it is looked whether transactions have come to the end.
+#: Seconds between two checks whether the transactions have reached the end.
 _CHECK_SECONDS = 0.1
 
 
@@ -86,6 +87,7 @@ async def copy(
 
     group = options["group"]
     _check(source, destination, options)
+    # Aborted records are never copied: the copy would make them committed.
     settings: dict[str, object] = {
         "auto_offset_reset": "earliest",
         "enable_auto_commit": False,
@@ -134,7 +136,7 @@ def _producer(
 ) -> AbstractAsyncContextManager[Producer]:
     """Return the producer, of the other cluster if there is one.
 
-    An address alone is reached by the options of the source, a profile by its own.
+    The options of the source serve another address, too; a profile has its own.
     """
     from kafkaio._cli.shell.connection import ConnectionOptions
     from kafkaio._config import ProducerConfig
@@ -142,6 +144,8 @@ def _producer(
 
     settings: dict[str, object] = {}
     if options["exactly_once"]:
+        # Derived from the group: a second copy with the same group fences the first,
+        # and the next run aborts what a crashed one left open.
         settings["transactional_id"] = f"kafkaio-copy-{options['group']}"
     servers, profile = options["to_bootstrap"], options["to_profile"]
     if servers is None and profile is None:
@@ -155,7 +159,7 @@ def _producer(
 
 
 class _Copier:
-    """Copies what a consumer reads."""
+    """Copies the records of a consumer."""
 
     def __init__(
         self,
@@ -172,16 +176,19 @@ class _Copier:
         self._keep = options["keep"]
         self._is_group = options["group"] is not None
         self._progress = progress
+        # The offset after the last record taken of each partition.
         self._done: dict[TopicPartition, int] = {}
 
     async def at_least_once(
         self, session: CommandSession, reader: BoundedReader
     ) -> SendSummary:
-        """Copy, and commit what was acknowledged; return what became of the records.
+        """Copy, and commit the offsets of acknowledged copies; return the result.
 
-        The first failure ends it, so that the group's place is before the record.
+        The first failure ends the copy, so that the group's offset stays before the
+        failed record.
         """
         sender = RecordSender(self._producer)
+        # By time and not by count: a commit waits until all copies are acknowledged.
         due = now() + _COMMIT_SECONDS
         settle = partial(self._settle, sender)
         async with sender.to_the_end(session, "copied", settle):
@@ -213,10 +220,14 @@ class _Copier:
         )
 
     async def _settle(self, sender: RecordSender) -> None:
-        """Wait for the copies, and commit the places if none of them failed."""
+        """Wait for the copies, and commit the offsets if no copy failed."""
+        # The order matters: an offset that is committed before its copy is acknowledged
+        # loses the record in a crash.
         await sender.flush()
         if not self._is_group or sender.sent.failed or not self._done:
             return
+        # A partition that was revoked meanwhile belongs to another member, which copies
+        # again from the last commit.
         assigned = self._consumer.assignment
         await self._consumer.commit(
             {tp: at for tp, at in self._done.items() if tp in assigned}
@@ -230,6 +241,7 @@ class _Copier:
         producer = _CountingProducer(self._producer)
 
         async def copy_all(tx: Transaction, records: list[Record]) -> None:
+            # Filtered records count, too: their offsets are committed with the others.
             for record in records:
                 self._done[record.topic_partition] = record.offset + 1
             wanted = list(self._wanted(records, None))
@@ -252,6 +264,7 @@ class _Copier:
                     await self._consumer.close()
                     return
 
+        # exactly_once ends when the consumer is closed, and checks no end of its own.
         async with anyio.create_task_group() as tasks:
             if reader.has_end:
                 tasks.start_soon(close_at_the_end)
@@ -261,12 +274,12 @@ class _Copier:
     async def _is_over(
         self, reader: BoundedReader, producer: _CountingProducer
     ) -> bool:
-        """Whether everything up to the end was read, and is committed.
+        """Whether everything up to the end was read and committed.
 
-        After the last record there may be markers of transactions, so that no offset
-        that is committed reaches the end. Then all that was polled must be committed,
-        and no transaction be open: one begins in the moment in which records are
-        polled, and one that is aborted counts as open until the next one.
+        Markers of transactions can follow the last record, and then no committed offset
+        reaches the end. In that case the position must be at the end, all polled
+        records must be committed, and no transaction may be open: a transaction begins
+        when records are polled, and an aborted one counts as open until the next one.
         """
         assigned = self._consumer.assignment
         positions = {tp: await self._consumer.position(tp) for tp in assigned}
@@ -286,12 +299,12 @@ class _Copier:
 
 
 class _CountingProducer:
-    """A producer that notes what becomes of its transactions, for `exactly_once`.
+    """A producer for `exactly_once` that counts the records of its transactions.
 
     Attributes:
         is_open: whether a transaction is open.
         sent: records that the open transaction has sent.
-        committed: records of those that were committed.
+        committed: records of committed transactions.
     """
 
     def __init__(self, producer: Producer) -> None:
@@ -312,11 +325,13 @@ class _CountingProducer:
     async def _noted(
         self, transaction: AbstractAsyncContextManager[Transaction]
     ) -> AsyncIterator[Transaction]:
+        # An exception leaves is_open true, and the count as it was: the records are
+        # read again in another transaction.
         async with transaction as tx:
             yield tx
         self.is_open = False
         self.committed += self.sent
 
     def statistics(self) -> ProducerStatistics:
-        """Return those of the producer."""
+        """Return the statistics of the producer."""
         return self._producer.statistics()

@@ -1,4 +1,4 @@
-"""Expressions of ``--filter``: which records are kept. Nothing is evaluated as Python.
+"""Expressions of ``--filter``, which select records. Nothing is evaluated as Python.
 
     key == "k1" and not value contains "test"
     partition in (0, 3) or offset >= 100
@@ -6,9 +6,9 @@
 
 Fields are ``topic partition offset timestamp key value`` and ``header.NAME`` (the last
 header of that name; null if there is none). They are compared by ``== != < <= > >=``,
-``in (...)``, ``contains``, ``startswith``, ``endswith`` and ``~``, a regular expression
-that is searched for. Bytes are compared with text as UTF-8. ``and`` binds closer than
-``or``. A comparison of null is false but for ``==`` and ``!=``.
+``in (...)``, ``contains``, ``startswith``, ``endswith`` and ``~``, which searches for a
+regular expression. Bytes are compared with the UTF-8 of text. ``and`` binds more
+tightly than ``or``. Comparisons of null are false, except ``==`` and ``!=``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ Filter: TypeAlias = Callable[[Record], bool]
 _Value: TypeAlias = int | bytes | None
 _Read: TypeAlias = Callable[[Record], _Value]
 
+#: Text in double quotes has the escapes of JSON; in single quotes it has none, for
+#: regular expressions. Any other character is a token that no rule takes.
 _TOKENS: Final = re.compile(
     r"""\s*(?:(?P<number>-?\d+)|(?P<text>"(?:[^"\\]|\\.)*"|'[^'\\]*')
     |(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>==|!=|<=|>=|[<>~(),])|(?P<wrong>\S))""",
@@ -89,12 +91,14 @@ class _Parser:
         self._at = 0
 
     def end(self) -> None:
-        """Refuse what follows."""
+        """Raise unless all tokens were read."""
         if self._token.kind != "end":
             raise self._error("expected 'and', 'or' or the end")
 
     def either(self) -> Filter:
         """Read terms with ``or``."""
+        # Recursive descent: either() reads "or", _both() "and", _one() "not" and
+        # parentheses, _comparison() the rest. Each level calls the one that binds more.
         terms = [self._both()]
         while self._took("or"):
             terms.append(self._both())
@@ -129,6 +133,7 @@ class _Parser:
         if self._took("in"):
             values = self._list(is_number=is_number)
             return lambda record: read(record) in values
+        # Numbers have no text to search in.
         if is_number or sign.text not in {*_ON_BYTES, "~"}:
             raise self._error("expected a comparison such as ==")
         self._at += 1
@@ -177,7 +182,7 @@ class _Parser:
         try:
             return str(json.loads(token.text)).encode()
         except ValueError:
-            self._at -= 1
+            self._at -= 1  # the caret points at the text, not behind it
             raise self._error("an escape in this text is wrong") from None
 
     def _pattern(self) -> re.Pattern[bytes]:
@@ -208,6 +213,7 @@ class _Parser:
 
 def _header(name: str) -> _Read:
     def read(record: Record) -> _Value:
+        # Headers may repeat a name. The last one counts, as for Java's lastHeader.
         for each, value in reversed(record.headers):
             if each == name:
                 return value
@@ -218,6 +224,7 @@ def _header(name: str) -> _Read:
 
 def _compared(read: _Read, sign: str, literal: _Value) -> Filter:
     compare = _COMPARE[sign]
+    # Equality is defined for null; an order of bytes and None would raise.
     if sign in ("==", "!="):
         return lambda record: compare(read(record), literal)
     if literal is None:

@@ -1,8 +1,8 @@
-r"""The format language of ``-f``: how a record is written, and how input is read.
+r"""The format language of ``-f``, which writes records and reads input.
 
-The language is that of rpk and kcl, and the same format both writes and reads:
+The language is that of rpk and kcl. The same format both writes and reads:
 
-| token | is |
+| token | meaning |
 |---|---|
 | ``%t %k %v`` | topic, key, value |
 | ``%T %K %V`` | the length of each in bytes |
@@ -33,18 +33,19 @@ from typing import Final, TypeAlias
 
 
 class FormatError(ValueError):
-    """A format is wrong; the message has the format, and a caret under the place.
+    """A format is invalid; the message shows it with a caret under the place.
 
     Attributes:
-        reason: what is wrong.
+        reason: the reason.
         layout: the format.
-        position: where, as an index into the format.
+        position: the index of the error in the format.
     """
 
     def __init__(self, reason: str, layout: str, position: int) -> None:
         self.reason = reason
         self.layout = layout
         self.position = position
+        # One column for each character: the caret stands under the right one.
         shown = "".join(c if c.isprintable() else "?" for c in layout)
         super().__init__(f"{reason}\n  {shown}\n  {' ' * position}^")
 
@@ -68,7 +69,7 @@ class Number:
 
     Attributes:
         name: the letter of the token.
-        kind: how it is written: ``ascii``, ``big32``, or digits: the number itself.
+        kind: its encoding, ``ascii`` or ``big32``, or digits: a constant.
         position: index into the format.
     """
 
@@ -79,13 +80,13 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Bytes of a record, or something written as text.
+    """Bytes of a record, or an attribute that is written as text.
 
     Attributes:
         name: the letter of the token: ``t``, ``k``, ``v``, or ``d``, ``a``.
         how: empty, ``hex``, ``base64``, ``base64raw``, ``unpack``, ``re``; for dates
             ``strftime``.
-        argument: what is in the brackets.
+        argument: the text in the brackets.
         position: index into the format.
     """
 
@@ -100,7 +101,7 @@ class Headers:
     """Each header of a record.
 
     Attributes:
-        parts: how one header is written; ``k`` is its name, ``v`` its value.
+        parts: the format of one header; ``k`` is its name, ``v`` its value.
         position: index into the format.
     """
 
@@ -110,21 +111,24 @@ class Headers:
 
 Part: TypeAlias = Literal | Number | Text | Headers
 
+#: Lengths of topic, key and value; number of headers; partition, offset, epoch, date,
+#: index.
 NUMBERS: Final = frozenset("TKVHpoedi")
 _TEXTS: Final = frozenset("tkv")
 _IN_HEADERS: Final = frozenset("kvKV")
 _ESCAPED: Final = {"t": b"\t", "n": b"\n", "r": b"\r", "\\": b"\\"}
 _HEX: Final = re.compile("[0-9a-fA-F]{2}")
 _SIZES: Final = ("64", "32", "16", "8")
-#: How numbers are written.
+#: The encodings of numbers.
 KINDS: Final = frozenset(
     {"ascii", "hex", "hex4", "byte"}
     | {f"{name}{size}" for name in ("hex", "big", "little") for size in _SIZES}
 )
 _TEXT_KINDS: Final = frozenset({"hex", "base64", "base64raw"})
+#: Brackets around an argument, and their counterparts.
 _MIRROR: Final = {"[": "]", "{": "}", "#": "#"}
-#: Tokens of rpk that have no meaning here, and why.
-_NOT_OFFERED: Final = {
+#: Tokens of rpk that are not supported, with the reason.
+_NOT_SUPPORTED: Final = {
     "x": "a consumer does not keep the producer id",
     "y": "a consumer does not keep the producer epoch",
     "[": "the log start offset is shown by 'kafkaio topics offsets'",
@@ -153,7 +157,7 @@ def escape(layout: str, position: int) -> tuple[bytes, int]:
         What it stands for, and the index after it.
 
     Raises:
-        FormatError: no such escape.
+        FormatError: the escape is unknown.
     """
     letter = layout[position + 1 : position + 2]
     if letter in _ESCAPED:
@@ -161,7 +165,7 @@ def escape(layout: str, position: int) -> tuple[bytes, int]:
     if letter == "x":
         if found := _HEX.match(layout, position + 2):
             return bytes.fromhex(found[0]), found.end()
-        raise FormatError(r"\x wants two hexadecimal digits", layout, position)
+        raise FormatError(r"\x needs two hexadecimal digits", layout, position)
     raise FormatError(rf"unknown escape \{letter}", layout, position)
 
 
@@ -170,8 +174,8 @@ class _Scanner:
 
     Args:
         layout: the format.
-        position: where to begin.
-        is_header: whether it is the inside of ``%h{...}``.
+        position: the index to begin at.
+        is_header: whether the format is the inside of ``%h{...}``.
     """
 
     def __init__(
@@ -183,6 +187,7 @@ class _Scanner:
 
     def parts(self, end: int) -> tuple[Part, ...]:
         """Read up to an index."""
+        # Characters and escapes that follow one another become one literal.
         found: list[Part] = []
         literal, start = b"", self.position
         while self.position < end:
@@ -239,20 +244,22 @@ class _Scanner:
         if not name:
             return FormatError("the format ends within a token", self.layout, at)
         if self._is_header:
-            reason = f"%{name} is no token of a header: those are %k %v %K %V"
-        elif name in _NOT_OFFERED:
-            reason = f"%{name} is not offered: {_NOT_OFFERED[name]}"
+            reason = f"%{name} is not a token of a header: those are %k %v %K %V"
+        elif name in _NOT_SUPPORTED:
+            reason = f"%{name} is not supported: {_NOT_SUPPORTED[name]}"
         else:
             reason = f"unknown token %{name}"
         return FormatError(reason, self.layout, at)
 
     def _number(self, name: str, at: int) -> Part:
+        # %d is the one number that can be written as text.
         if name == "d":
             for how in ("strftime", "go"):
                 if self.layout.startswith(how, self.position):
                     return self._date(how, at)
         start = self.position
         kind = self._word()
+        # A constant such as %V{8} is a length in input; only reading takes it.
         if kind not in KINDS and not (kind.isdecimal() and int(kind)):
             raise FormatError(
                 f"unknown way {kind!r} to write a number", self.layout, start
@@ -262,7 +269,7 @@ class _Scanner:
     def _date(self, how: str, at: int) -> Text:
         if how == "go":
             raise FormatError(
-                "Go's layouts of times are not offered: use strftime",
+                "Go's layouts of times are not supported: use strftime",
                 self.layout,
                 self.position,
             )
@@ -290,7 +297,7 @@ class _Scanner:
 
     def _headers(self, at: int, *, has_brace: bool) -> Headers:
         if not has_brace:
-            raise FormatError("%h wants a format in braces", self.layout, at)
+            raise FormatError("%h needs a format in braces", self.layout, at)
         start = self.position
         end = self._closing(start)
         inner = _Scanner(self.layout, start, is_header=True)
@@ -300,6 +307,7 @@ class _Scanner:
 
     def _closing(self, start: int) -> int:
         """Return the index of the brace that closes the one before ``start``."""
+        # Escapes and tokens are skipped in pairs: neither \{ nor %{ opens a brace.
         depth, at = 1, start
         while at < len(self.layout):
             letter = self.layout[at]
@@ -328,13 +336,14 @@ class _Scanner:
 
     def _bracketed(self, how: str) -> str:
         """Read the argument of ``strftime``, and the closing brace."""
+        # As many closing brackets as opening ones, so the argument may have fewer.
         start = self.position + len(how)
         at = start
         opening = self.layout[start : start + 1]
         while opening in _MIRROR and self.layout[at : at + 1] == opening:
             at += 1
         if at == start:
-            reason = f"{how} wants an argument in brackets, such as {how}[...]"
+            reason = f"{how} needs an argument in brackets, such as {how}[...]"
             raise FormatError(reason, self.layout, start)
         closing = _MIRROR[opening] * (at - start) + "}"
         end = self.layout.find(closing, at)
@@ -346,7 +355,7 @@ class _Scanner:
 
 
 def require(parts: Sequence[Part], layout: str, check: Callable[[Part], str]) -> None:
-    """Refuse parts that a use of the format does not offer.
+    """Raise for parts that one direction, writing or reading, does not support.
 
     Args:
         parts: the parts, those of headers included.

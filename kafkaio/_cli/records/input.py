@@ -1,8 +1,8 @@
 """Reads records from bytes by a format: the input of ``kafkaio produce``.
 
-A format is compiled once into steps. Each step takes bytes off a buffer; a step that
-needs more than there is waits for the next piece of input, and the record is read again
-from its beginning.
+A format is compiled once into steps. Each step takes bytes from a buffer. If a step
+needs more bytes than the buffer has, the record is read again from its beginning when
+the next piece of input arrives.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kafkaio._cli.records.format import (
 
 
 class InputError(ValueError):
-    """The input does not have the format; the message says where and why."""
+    """The input does not match the format; the message has the place and the reason."""
 
 
 @dataclass(slots=True)
@@ -52,13 +52,13 @@ class InputRecord:
 
 
 class InputReaderPort(Protocol):
-    """Turns pieces of input into records."""
+    """Converts pieces of input to records."""
 
     def feed(self, data: bytes) -> Iterator[InputRecord]:
         """Yield the records that end in the input so far.
 
         Raises:
-            InputError: the input does not have the format.
+            InputError: the input does not match the format.
         """
 
     def finish(self) -> Iterator[InputRecord]:
@@ -74,18 +74,20 @@ class _NeedMore(Exception):
 
 
 class _InputState:
-    """The buffer, the place in it, and what the record has so far."""
+    """The buffer, the position in it, and the fields of the current record."""
 
     def __init__(self) -> None:
         self.data = b""
         self.position = 0
+        # Whether no more input comes: then the last delimiter may be missing.
         self.is_end = False
+        # Lengths by their token, for steps that come later in the format.
         self.sizes: dict[str, int] = {}
         self.fields: dict[str, bytes | int] = {}
         self.headers: list[tuple[str, bytes | None]] = []
 
     def take(self, size: int) -> bytes:
-        """Take so many bytes."""
+        """Take bytes from the buffer."""
         end = self.position + size
         if end > len(self.data):
             raise _NeedMore
@@ -104,7 +106,7 @@ class FormatReader:
         layout: the format, in the language of `kafkaio._cli.records.format`.
 
     Raises:
-        FormatError: the format is wrong, or a record could not be told from the next.
+        FormatError: the format is invalid, or does not define where a record ends.
     """
 
     def __init__(self, layout: str) -> None:
@@ -114,6 +116,7 @@ class FormatReader:
             raise FormatError("the format reads nothing of a record", layout, 0)
         self._steps = _compiled(parts, layout)
         self._state = _InputState()
+        # For messages: people look for a line, programs count records.
         self._records = 0
         self._lines = 1
 
@@ -127,6 +130,7 @@ class FormatReader:
             try:
                 found = self._read()
             except _NeedMore:
+                # The steps keep nothing: reading starts over, with more bytes.
                 state.position = start
                 return
             yield found
@@ -149,6 +153,7 @@ class FormatReader:
                 step(state)
         except InputError as error:
             raise self._error(str(error)) from None
+        # An empty match of a pattern would repeat forever.
         if state.position == start:
             raise self._error("the format takes nothing of the input")
         self._records += 1
@@ -160,6 +165,7 @@ class FormatReader:
 
 
 def _written(state: _InputState) -> InputRecord:
+    # An empty key becomes None: a format cannot distinguish the two.
     fields = state.fields
     topic, key, value = fields.get("t"), fields.get("k"), fields.get("v")
     partition, timestamp = fields.get("p"), fields.get("d")
@@ -180,7 +186,7 @@ _SIZE_OF: Final = {"t": "T", "k": "K", "v": "V"}
 
 def _only_written(part: Part) -> str:
     if isinstance(part, Number) and part.kind == "hex":
-        return "{hex} has no end that input could be read by: use {hex32}"
+        return "{hex} has no end in input: use {hex32}"
     if isinstance(part, Text) and part.how in ("unpack", "strftime"):
         return f"{part.how} writes records and reads nothing"
     if isinstance(part, Text) and part.name == "a":
@@ -193,7 +199,8 @@ def _compiled(
 ) -> list[_Step]:
     steps: list[_Step] = []
     seen: set[str] = set()
-    skipped = False  # whether this literal was the delimiter of the text before it
+    # A literal after a text is its delimiter, which the step of the text consumes.
+    skipped = False
     for index, part in enumerate(parts):
         if isinstance(part, Literal):
             if not skipped:
@@ -216,6 +223,7 @@ def _refuse_twice(part: Part, seen: set[str], layout: str) -> None:
     name = "h" if isinstance(part, Headers) else getattr(part, "name", "")
     if name in seen:
         raise FormatError(f"%{name} is in the format twice", layout, part.position)
+    # A length that follows its text comes too late to find the text's end.
     if name in "TKV" and name.lower() in seen:
         reason = f"the length %{name} must come before %{name.lower()}"
         raise FormatError(reason, layout, part.position)
@@ -226,6 +234,7 @@ def _exact(data: bytes) -> _Step:
         there = state.data[state.position : state.position + len(data)]
         if there == data:
             state.position += len(data)
+        # The end of the buffer may cut the literal.
         elif data.startswith(there):
             raise _NeedMore
         else:
@@ -254,8 +263,8 @@ def _text(
     if following is None and not inner:
         return _rest(name, decode), False
     reason = (
-        f"where %{name} ends is not said: put its length %{size_name} before it, "
-        "or text after it"
+        f"the end of %{name} is not defined: put its length %{size_name} before it, or "
+        "text after it"
     )
     raise FormatError(reason, layout, part.position)
 
@@ -275,7 +284,7 @@ def _delimited(
         end = state.data.find(delimiter, start)
         if end >= 0:
             state.position = end + len(delimiter)
-        elif state.is_end and is_last:  # the last line may lack its end
+        elif state.is_end and is_last:  # the last line may lack its line break
             end = state.position = len(state.data)
         else:
             raise _NeedMore
@@ -286,6 +295,7 @@ def _delimited(
 
 def _rest(name: str, decode: Callable[[bytes], bytes]) -> _Step:
     def step(state: _InputState) -> None:
+        # Without a delimiter the text is all that is left: the input is one record.
         if not state.is_end:
             raise _NeedMore
         state.fields[name] = decode(state.take(len(state.data) - state.position))
@@ -296,6 +306,7 @@ def _rest(name: str, decode: Callable[[bytes], bytes]) -> _Step:
 def _matched(name: str, pattern: re.Pattern[bytes]) -> _Step:
     def step(state: _InputState) -> None:
         found = pattern.match(state.data, state.position)
+        # A match up to the end of the buffer may be longer with more input.
         if not state.is_end and (found is None or found.end() == len(state.data)):
             raise _NeedMore
         if found is None:
@@ -377,6 +388,7 @@ def _read_number(kind: str) -> Callable[[_InputState], int]:
 
 def _read_ascii(state: _InputState) -> int:
     found = _DIGITS.match(state.data, state.position)
+    # More digits may follow, and after a lone "-" there must be some.
     if not state.is_end and (
         found.end() == len(state.data)
         if found
@@ -402,11 +414,13 @@ def _hexadecimal(data: bytes) -> int:
 
 def _headers(part: Headers, seen: set[str], layout: str) -> _Step:
     if "H" not in seen:
-        reason = "%h wants the number of headers, %H, before it"
+        reason = "%h needs the number of headers, %H, before it"
         raise FormatError(reason, layout, part.position)
     steps = _compiled(part.parts, layout, inner=True)
 
     def step(state: _InputState) -> None:
+        # %k and %v mean the name and the value of a header here, so the fields of the
+        # record are set aside.
         outer = state.fields, state.sizes
         for _ in range(state.sizes["H"]):
             state.fields, state.sizes = {}, {}

@@ -1,6 +1,6 @@
-"""Places in topics: the values of ``-o``, and the offsets that they stand for.
+"""Places in topics: the values of ``-o``, and their offsets.
 
-| value | is |
+| value | meaning |
 |---|---|
 | ``beginning`` (``start``, ``earliest``) | the first record kept |
 | ``end`` (``latest``) | after the last record |
@@ -8,7 +8,7 @@
 | ``-N`` | N records before the end |
 | ``@MS``, ``@2026-01-31T12:00`` | the first record not older than a time |
 | ``@-15m`` | a time before now |
-| ``A..B`` | from A to B, without B; each may be left out |
+| ``A..B`` | from A up to B, excluding B; each may be left out |
 
 A time without a zone is in UTC.
 """
@@ -53,16 +53,17 @@ class Place:
     number: int = 0
 
 
+#: Without -o, and where a range such as "..B" leaves its start out.
 BEGINNING: Final = Place("earliest")
 
 
 @dataclass(frozen=True)
 class PlaceRange:
-    """A range.
+    """A range of offsets.
 
     Attributes:
-        start: where it begins.
-        end: the first place that does not belong to it; None if it has no end.
+        start: the first place of the range.
+        end: the first place after the range; None if it has no end.
     """
 
     start: Place = BEGINNING
@@ -75,9 +76,10 @@ class _PlaceRangeType(click.ParamType[PlaceRange]):
     name = "offset"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> PlaceRange:
-        """Read a value; see the top of the module."""
+        """Parse a value; see the top of the module."""
         if isinstance(value, PlaceRange):
             return value
+        # "A..", "..B" and ".." are ranges; a value without dots is a start.
         start, dots, end = str(value).partition("..")
         try:
             return PlaceRange(
@@ -105,6 +107,7 @@ def _place(text: str) -> Place:
 
 
 def _milliseconds(text: str) -> int:
+    # "@-15m" is relative to now, and the time is fixed when the option is read.
     if text.startswith("-"):
         return max(0, wall_ms() - round(duration_of(text[1:]).total_seconds() * 1000))
     return max(0, round(time_of(text).timestamp() * 1000))
@@ -116,16 +119,17 @@ async def partitions_of(
     """Return partitions of topics, in order.
 
     Args:
-        consumer: asks.
+        consumer: asks the cluster.
         topics: names of topics.
         numbers: the partitions wanted; all if empty.
 
     Raises:
         click.UsageError: a topic has no such partition.
-        UnknownTopicOrPartition: there is no such topic.
+        UnknownTopicOrPartition: a topic does not exist.
     """
     wanted = set(numbers)
     found = []
+    # A topic that is named twice is read once.
     for topic in dict.fromkeys(topics):
         there = await consumer.partitions_for_topic(topic)
         if absent := sorted(wanted - there):
@@ -137,10 +141,12 @@ async def partitions_of(
 async def find_places(
     consumer: Consumer, partitions: Sequence[TopicPartition], place: Place
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of a place, never before the first record kept.
+    """Return the offsets of a place, not before the first record kept.
 
     A time after the last record is the end.
     """
+    # Offsets are clamped between both ends: one out of range would be reset by
+    # auto.offset.reset, perhaps to the other end of the log.
     first = await consumer.beginning_offsets(partitions)
     last = await consumer.end_offsets(partitions)
     if place.kind == "earliest":

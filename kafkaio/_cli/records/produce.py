@@ -1,4 +1,4 @@
-"""``kafkaio produce``: sends the records of stdin or of a file."""
+"""``kafkaio produce``: sends the records of stdin or a file."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class _ProduceOptions(TypedDict):
 def _headers(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, bytes], ...]:
-    """Read ``NAME=VALUE``; a name may come twice."""
+    """Parse ``NAME=VALUE``; a name may be repeated."""
     found = []
     for text in values:
         name, equals, value = text.partition("=")
         if not equals:
-            # The text may be a token.
+            # The message does not repeat the text: it may be a token.
             raise click.BadParameter("it is not NAME=VALUE", context, parameter)
         found.append((name, value.encode()))
     return tuple(found)
@@ -100,6 +100,8 @@ async def produce(
     from kafkaio._cli.records.sending import RecordSender, failures
     from kafkaio._cli.text.source import pieces
 
+    # The option of the output is that of the input here, so that `consume --jsonl` can
+    # be piped into `produce --jsonl`.
     is_json = session.out.format == "jsonl"
     if is_json and options["reader"] is not None:
         raise click.UsageError("--jsonl and --format exclude each other")
@@ -118,9 +120,10 @@ async def produce(
                         progress.add(sender.number - progress.done)
                     await input_sender.take(reader.finish())
                 except InputError as error:
+                    # The records before the error are sent all the same.
                     await input_sender.take_the_rest()
                     await sender.flush()
-                    text = f"{error}; those before it are sent"
+                    text = f"{error}; the records before it are sent"
                     raise CommandFailed(text) from None
     if session.out.format == "json":
         partitions = [
@@ -136,7 +139,7 @@ async def produce(
 
 
 class _InputSender:
-    """Completes records of the input by the options, and sends them."""
+    """Completes records of the input with the options, and sends them."""
 
     def __init__(
         self, sender: RecordSender, topic: str | None, options: _ProduceOptions
@@ -147,16 +150,18 @@ class _InputSender:
         self._key = None if options["key"] is None else options["key"].encode()
         self._headers = options["headers"]
         self._has_tombstones = options["tombstone"]
+        # Records that were read and not sent. A cancellation leaves them here: Ctrl+C
+        # must not lose lines that were typed.
         self._waiting: deque[InputRecord] = deque()
 
     async def take(self, records: Iterable[InputRecord]) -> None:
-        """Send records, after those that a call that was cancelled has left.
+        """Send records, after those that a cancelled call left.
 
         Raises:
             click.UsageError: a record has no topic.
-            InputError: the input is wrong; the next call sends the records before.
-            KafkaError: a record cannot be sent, such as one of a topic that does not
-                exist; those after it are dropped.
+            InputError: the input is invalid; the next call sends the records before it.
+            KafkaError: a record cannot be sent, for example because its topic does not
+                exist; the records after it are dropped.
         """
         waiting = self._waiting
         waiting.extend(records)
@@ -166,18 +171,21 @@ class _InputSender:
             except KafkaError:
                 waiting.clear()
                 raise
+            # Removed after the await: a cancelled send has taken nothing in.
             waiting.popleft()
 
     async def take_the_rest(self) -> None:
-        """Send what a call that was cancelled or failed has left."""
+        """Send the records that a cancelled or failed call left."""
         await self.take(())
 
     async def _send(self, written: InputRecord) -> None:
         topic = written.topic if self._topic is None else self._topic
         if not topic:
+            # Records after it would have no topic either.
             self._waiting.clear()
             raise click.UsageError("name a TOPIC, or have one in the input (%t)")
         value = written.value
+        # A format cannot write null; an empty value is the only sign for it.
         if not value and self._has_tombstones:
             value = None
         headers = [*written.headers, *self._headers]

@@ -1,4 +1,4 @@
-"""Reads ranges of topics by batches: what ``consume``, ``copy``, ``replay`` share."""
+"""Reads ranges of topics in batches, for ``consume``, ``copy`` and ``replay``."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Batch, Consumer
 
-#: Options of a consumer that commits nothing, whatever a profile says.
+#: Options of a consumer that commits nothing, even if a profile has a group.
 NO_GROUP: Final[Mapping[str, object]] = {"group_id": None, "enable_auto_commit": False}
-#: How often it is looked whether partitions are at their ends without more records.
+#: Seconds without a batch after which the positions are compared with the ends.
 _IDLE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """What is read.
+    """The range to read.
 
     Attributes:
         topics: names of topics.
-        partitions: the partitions wanted; all if empty.
-        places: the range.
-        is_group: whether a group divides the partitions and knows where they begin.
-        stops: whether to stop at the end as it is now, if the range has none.
-        patience: seconds to wait for partitions of the group, if it stops. A group with
-            more members than partitions has none for this one; one that rebalances has
-            them in a moment.
+        partitions: numbers of partitions; all if empty.
+        places: the range in each partition.
+        is_group: whether a group assigns the partitions and has their offsets.
+        stops: whether to stop at the current end, if the range has none.
+        patience: seconds to wait for partitions of the group, if reading stops. A group
+            with more members than partitions has none for this member; a group that
+            rebalances has them in a moment.
     """
 
     topics: Sequence[str]
@@ -46,18 +46,21 @@ class ReadPlan:
 
 
 async def begin(consumer: Consumer, plan: ReadPlan) -> BoundedReader:
-    """Assign what is read to a started consumer, unless a group does that.
+    """Assign the partitions to a started consumer, unless a group does that.
 
     Returns:
-        Where to stop.
+        The reader, which stops at the end of the range.
     """
     found = await partitions_of(consumer, plan.topics, plan.partitions)
     end = plan.places.end
     if end is None and plan.stops:
         end = Place("latest")
+    # The ends are those of now: records that are written meanwhile are not read, so the
+    # command ends even while producers are faster.
     ends = None if end is None else await find_places(consumer, found, end)
     if not plan.is_group:
         starts = await find_places(consumer, found, plan.places.start)
+        # An empty partition is never fetched: a fetch at its end would wait.
         wanted = [tp for tp in found if ends is None or starts[tp] < ends[tp]]
         consumer.assign(wanted)
         for tp in wanted:
@@ -72,9 +75,9 @@ class BoundedReader:
     """Reads until every partition is at its end.
 
     Args:
-        consumer: reads.
+        consumer: the consumer.
         ends: the offsets to stop before, by partition; None to read without end.
-        total: the most records that there are; None if nobody knows.
+        total: the number of offsets in the range; None if it is unknown.
         patience: seconds to wait for partitions if the group assigns none.
 
     Attributes:
@@ -91,12 +94,14 @@ class BoundedReader:
     ) -> None:
         self.total = total
         self._consumer = consumer
+        # A partition is removed when it is at its end.
         self._ends = ends
         self._patience = patience
+        # When the member was first seen without partitions; None while it has some.
         self._unassigned_since: float | None = None
 
     def end_of(self, partition: TopicPartition) -> int | None:
-        """Return the offset to stop before, None if there is none."""
+        """Return the offset to stop before; None without an end."""
         return None if self._ends is None else self._ends.get(partition)
 
     @property
@@ -106,16 +111,18 @@ class BoundedReader:
             return False
         if not self._ends:
             return True
+        # In a group only the own partitions count. Before the first assignment there
+        # are none, which does not mean that all are read.
         assigned = self._consumer.assignment
         return bool(assigned) and self._ends.keys().isdisjoint(assigned)
 
     @property
     def has_end(self) -> bool:
-        """Whether reading ends by itself."""
+        """Whether reading stops at an end."""
         return self._ends is not None
 
     def is_left_out(self) -> bool:
-        """Whether the group has assigned no partition for longer than the patience."""
+        """Whether the group assigns no partition for longer than the patience."""
         if not self._ends or self._consumer.assignment:
             self._unassigned_since = None
             return False
@@ -124,7 +131,7 @@ class BoundedReader:
         return now() - self._unassigned_since >= self._patience
 
     def note_if_left_out(self, session: CommandSession, group: str | None) -> None:
-        """Say why nothing was read, if the group had no partition to read."""
+        """Explain that nothing was read, if the group assigned no partition."""
         if self.is_left_out():
             session.note(
                 f"group {group} assigned no partition to this member within "
@@ -132,14 +139,15 @@ class BoundedReader:
             )
 
     def ended(self, partition: TopicPartition) -> None:
-        """Note that a partition is at its end, and read no more of it."""
+        """Stop to read a partition that is at its end."""
         if self._ends is not None and self._ends.pop(partition, None) is not None:
             self._consumer.pause(partition)
 
     async def check_ends(self) -> None:
-        """Find partitions that are at their ends without a record there.
+        """Stop to read partitions whose position is at the end.
 
-        The last offsets may be markers of transactions, or removed by compaction.
+        No record may come at the last offsets: they can be markers of transactions, or
+        removed by compaction.
         """
         for tp in self._consumer.assignment:
             end = self.end_of(tp)
@@ -147,15 +155,15 @@ class BoundedReader:
                 self.ended(tp)
 
     def is_open(self, partition: TopicPartition) -> bool:
-        """Whether there may be more of a partition before its end."""
+        """Whether more records of a partition may come before its end."""
         return self._ends is None or partition in self._ends
 
     async def batches(
         self, max_records: int | None = None
     ) -> AsyncIterator[tuple[Batch, int | None]]:
-        """Yield batches, each with the offset in it to stop before, if there is one.
+        """Yield batches, each with the offset to stop before if the end is in it.
 
-        Asking for the next batch finishes the one before.
+        The next batch finishes the one before.
         """
         async for found in self.steps(max_records):
             if found is not None:
@@ -164,7 +172,7 @@ class BoundedReader:
     async def steps(
         self, max_records: int | None = None
     ) -> AsyncIterator[tuple[Batch, int | None] | None]:
-        """Yield batches as `batches` does, and None when nothing came for a while."""
+        """Yield batches as `batches` does, and None after a while without one."""
         batches = self._consumer.batches(max_records=max_records)
         if self._ends is None:
             async for batch in batches:
@@ -172,6 +180,7 @@ class BoundedReader:
             return
         while not self.is_over and not self.is_left_out():
             found = None
+            # A cancelled anext takes no batch, so none is lost here.
             with anyio.move_on_after(_IDLE_SECONDS):
                 found = await anext(batches)
             if found is None:
@@ -181,7 +190,7 @@ class BoundedReader:
                 yield self._cut(found)
 
     def _cut(self, batch: Batch) -> tuple[Batch, int | None]:
-        """Return a batch, and where to stop in it; end the partition if it does."""
+        """Return a batch and the end in it; stop the partition if it is reached."""
         tp = batch.topic_partition
         end = self.end_of(tp)
         if end is None:

@@ -1,4 +1,4 @@
-"""Records as JSON: a stable object of kafkaio's, and the envelope of kcat.
+"""Records as JSON: an object of kafkaio's own, and the envelope of kcat.
 
 Bytes that are not UTF-8 are ``{"base64": ...}``.
 """
@@ -19,6 +19,7 @@ _TYPES: Final = {
     TimestampType.LOG_APPEND: "append",
 }
 T = TypeVar("T")
+#: An encoder made once: json.dumps makes one for each call with options.
 _write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _Bytes = str | dict[str, str] | None
 
@@ -57,6 +58,7 @@ def envelope_of(record: Record) -> str:
 
     ``broker`` is null: a consumer does not keep which broker a record came from.
     """
+    # The order of the keys is kcat's; it leaves "headers" out if there are none.
     envelope: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -74,10 +76,10 @@ def envelope_of(record: Record) -> str:
 
 
 class JsonReader:
-    """Reads lines of JSON as `json_of` writes them; a `InputReaderPort`.
+    """Reads lines of JSON as `json_of` writes them; implements `InputReaderPort`.
 
-    Every key may be left out. Offsets, types of timestamps and epochs are ignored.
-    Headers may be an object of names and values, too.
+    Every key may be missing. Offsets, timestamp types and leader epochs are ignored.
+    Headers may also be an object of names and values.
     """
 
     def __init__(self) -> None:
@@ -97,6 +99,7 @@ class JsonReader:
     def _records(self, lines: Iterable[bytes]) -> Iterator[InputRecord]:
         for line in lines:
             self._line += 1
+            # A file may end with blank lines.
             if not line.strip():
                 continue
             try:
@@ -105,6 +108,7 @@ class JsonReader:
                 raise InputError(f"line {self._line}: {error}") from None
 
 
+#: Keys of a consumed record that a producer cannot set.
 _IGNORED: Final = frozenset({"offset", "timestamp_type", "leader_epoch"})
 _READ: Final = frozenset({"topic", "partition", "timestamp", "key", "value", "headers"})
 
@@ -112,8 +116,10 @@ _READ: Final = frozenset({"topic", "partition", "timestamp", "key", "value", "he
 def _written(line: object) -> InputRecord:
     if not isinstance(line, dict):
         raise InputError("not a JSON object")
+    # A misspelt key would send a record without its key or value.
     if unknown := sorted(line.keys() - _READ - _IGNORED):
         raise InputError(f"unknown key {unknown[0]!r}")
+    # A consumed record without a timestamp has -1: the producer then sets one.
     timestamp = _optional(line, "timestamp", int)
     return InputRecord(
         topic=_optional(line, "topic", str),
@@ -127,6 +133,7 @@ def _written(line: object) -> InputRecord:
 
 def _optional(line: dict[str, object], name: str, kind: type[T]) -> T | None:
     value = line.get(name)
+    # bool is a subclass of int.
     if value is None or (isinstance(value, kind) and not isinstance(value, bool)):
         return value
     raise InputError(f"{name} is {_write(value)}, not of type {kind.__name__}")
@@ -150,12 +157,12 @@ def _headers(value: object) -> list[tuple[str, bytes | None]]:
     if isinstance(value, dict):
         return [(name, _to_bytes(v, f"header {name}")) for name, v in value.items()]
     if not isinstance(value, list | tuple):
-        raise InputError("headers is no list")
+        raise InputError("headers is not a list")
     found = []
     for each in value:
         match each:
             case {"name": str() as name, **rest}:
                 found.append((name, _to_bytes(rest.get("value"), f"header {name}")))
             case _:
-                raise InputError('a header is no {"name": ..., "value": ...}')
+                raise InputError('a header is not {"name": ..., "value": ...}')
     return found

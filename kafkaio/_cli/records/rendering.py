@@ -33,7 +33,7 @@ Renderer: TypeAlias = Callable[[Record], bytes]
 
 
 class _Header(NamedTuple):
-    """A header, seen as a record with a key and a value."""
+    """A header in the form of a record, for the parts in ``%h{...}``."""
 
     key: bytes
     value: bytes
@@ -43,7 +43,7 @@ def compile_format(layout: str) -> Renderer:
     """Compile a format of rpk's language.
 
     Raises:
-        FormatError: the format is wrong, or has what can only be read.
+        FormatError: the format is invalid, or has parts that only read.
     """
     parts = scan(layout)
     require(parts, layout, _only_read)
@@ -59,6 +59,7 @@ def _only_read(part: Part) -> str:
 
 
 def _joined(pieces: Iterable[Callable[..., bytes]]) -> Callable[..., bytes]:
+    # One piece needs no join; many formats are a single token.
     made = tuple(pieces)
     if len(made) == 1:
         return made[0]
@@ -87,6 +88,7 @@ def _compiled(part: Part, layout: str) -> Callable[..., bytes]:
 
 
 def _counter() -> Callable[[Record], int]:
+    # The counter belongs to the compiled format, so it runs through all partitions.
     numbers = count(1)
     return lambda _: next(numbers)
 
@@ -117,6 +119,7 @@ def _number(kind: str) -> Callable[[int], bytes]:
         return _ascii
     name, bits = found[1], found[2] or ("8" if kind == "byte" else "")
     if name == "hex":
+        # The mask cuts a larger number, and shows a negative one in two's complement.
         mask = (1 << int(bits or 64)) - 1
         template = f"%0{int(bits) // 4}x".encode() if bits else b"%x"
         return lambda number: template % (number & mask)
@@ -150,11 +153,12 @@ def _text(part: Text, layout: str) -> Callable[[Record], bytes]:
 
 def _date(layout: str, record: Record) -> bytes:
     if record.timestamp < 0:
-        return b"-1"
+        return b"-1"  # the record has no timestamp
     time = datetime.fromtimestamp(record.timestamp / 1000, UTC)
     return time.strftime(layout).encode()
 
 
+#: The names of Java's TimestampType.
 _TIMESTAMP_TYPES: Final = {
     TimestampType.NONE: b"NoTimestampType",
     TimestampType.CREATE: b"CreateTime",
@@ -166,11 +170,12 @@ def _timestamp_type(record: Record) -> bytes:
     return _TIMESTAMP_TYPES[record.timestamp_type]
 
 
+#: The letters of `struct` for integers.
 _UNPACKED: Final = frozenset("bBhHiIqQ")
 
 
 def _unpack(part: Text, layout: str) -> Callable[[bytes], bytes]:
-    """Compile ``unpack``: what each letter reads, in the manner of `struct`."""
+    """Compile the argument of ``unpack``, whose letters are similar to `struct`'s."""
     steps: list[str | struct.Struct] = []
     order = ">"
     for letter in part.argument:
@@ -192,6 +197,7 @@ def _unpacked(steps: tuple[str | struct.Struct, ...], data: bytes) -> bytes:
     at = 0
     for step in steps:
         size = step.size if isinstance(step, struct.Struct) else int(step in "c.")
+        # One malformed record must not end the command, so the text has the error.
         if at + size > len(data):
             return b"".join(found) + b" (there are too few bytes to unpack)"
         if isinstance(step, struct.Struct):
@@ -232,6 +238,7 @@ def compile_kcat_format(layout: str) -> Renderer:
         if letter == "\\":
             data, at = escape(layout, at)
             literal += data
+        # "%%" is a percent sign; "%" at the end of the format is an unknown token.
         elif letter != "%" or name == "%":
             literal += letter.encode()
             at += 1 if letter != "%" else 2

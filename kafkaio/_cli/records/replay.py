@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
-#: How many records of a partition wait, before it is paused.
+#: Records of a partition that wait until the partition is paused. It bounds the memory
+#: when one partition is far ahead of another in time.
 _AHEAD = 1000
-#: Records that are ahead of their time by less are sent at once.
+#: Seconds. A record whose time comes sooner is sent at once, without a timer.
 _SLACK = 0.005
 
 
@@ -106,9 +107,9 @@ async def replay(
 
 
 class _TimestampMerge:
-    """Puts the records of several partitions in the order of their timestamps.
+    """Merges the records of several partitions by timestamp.
 
-    A record waits until every partition that is not at its end has one. Partitions
+    A record waits until every partition that is not at its end has a record. Partitions
     with enough waiting records are paused.
     """
 
@@ -121,6 +122,7 @@ class _TimestampMerge:
 
     async def records(self) -> AsyncIterator[Record]:
         """Yield all records up to the end."""
+        # None comes when nothing arrived for a while: a partition may have ended since.
         async for step in self._reader.steps(_AHEAD):
             if step is not None:
                 self._add(*step)
@@ -137,7 +139,7 @@ class _TimestampMerge:
             self._consumer.pause(tp)
 
     def _is_complete(self) -> bool:
-        """Whether no record can come that is older than all that wait."""
+        """Whether no record that may come is older than the waiting ones."""
         if not any(self._waiting.values()):
             return False
         return all(
@@ -157,7 +159,7 @@ class _TimestampMerge:
 
 
 class _PacedSender:
-    """Sends records when their time has come."""
+    """Sends each record at its time."""
 
     def __init__(
         self,
@@ -170,6 +172,7 @@ class _PacedSender:
         self._destination = destination
         self._options = options
         self._progress = progress
+        # The clock at the first record, and its timestamp.
         self._origin: tuple[float, int] | None = None
 
     async def send(self, record: Record) -> None:
@@ -195,6 +198,7 @@ class _PacedSender:
             return
         if self._origin is None:
             self._origin = now(), timestamp
+        # Relative to the first record and not to the one before: delays do not add up.
         began, first = self._origin
         left = began + (timestamp - first) / 1000 / speed - now()
         if left > _SLACK:

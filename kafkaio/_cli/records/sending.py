@@ -1,4 +1,4 @@
-"""Sends records and keeps count of those that fail: for ``produce`` and ``copy``."""
+"""Sends records and counts the results, for ``produce``, ``copy`` and ``replay``."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._producer import Delivery, Producer
 
-#: What ``copy`` and ``replay`` print.
+#: The output of ``copy`` and ``replay``.
 SENT: Final = Document(
     records=INTEGER, failed=INTEGER, **{"from": TEXT.hidden, "to": TEXT.hidden}
 )
-#: How many deliveries wait to be looked at, before those that are done are.
+#: Pending deliveries at which the finished ones are counted.
 _CHECK_EVERY: Final = 1000
-#: How many failures are printed.
+#: The most failures that are printed. A cluster that is down fails all records alike.
 _SHOWN: Final = 10
-#: How long records that were read are waited for, when the command is interrupted.
+#: Seconds to wait for acknowledgements when the command is interrupted.
 FLUSH_SECONDS: Final = 10.0
 
 
 @dataclass
 class SendSummary:
-    """What became of records.
+    """The results of records.
 
     Attributes:
         records: acknowledged records.
@@ -49,20 +49,21 @@ class SendSummary:
 
 
 class RecordSender:
-    """Sends records by a producer; a record that fails does not stop the others.
+    """Sends records with a producer; a failed record does not stop the others.
 
     Args:
-        producer: sends.
+        producer: the producer.
 
     Attributes:
-        sent: what became of the records that are settled.
-        number: how many records were taken in.
+        sent: the results of settled records.
+        number: the number of records taken in.
     """
 
     def __init__(self, producer: Producer) -> None:
         self.sent: SendSummary = SendSummary()
         self.number: int = 0
         self._producer = producer
+        # In the order of sending, each with its number for messages.
         self._pending: deque[tuple[int, Delivery]] = deque()
 
     async def send(
@@ -74,9 +75,10 @@ class RecordSender:
         timestamp: int | None,
         partition: int | None,
     ) -> None:
-        """Take a record in, waiting for room only.
+        """Take a record in; waits only for buffer memory.
 
-        A record that can never be sent counts as failed.
+        A record that is too large counts as failed. Other errors are raised, because
+        they concern the records after it, too.
         """
         number = self.number + 1
         try:
@@ -92,6 +94,7 @@ class RecordSender:
             self.number = number
             self._failed(number, error)
             return
+        # Counted after the await: a cancelled call has taken no record in.
         self.number = number
         self._pending.append((number, delivery))
         if len(self._pending) >= _CHECK_EVERY:
@@ -111,20 +114,21 @@ class RecordSender:
         what: str,
         finish: Callable[[], Awaitable[None]] | None = None,
     ) -> AsyncIterator[None]:
-        """Wait for all records after a block, and report those that failed.
+        """Wait for all records after a block, and report the failed ones.
 
-        When the block is interrupted or fails, records are waited for `FLUSH_SECONDS`
-        at most.
+        If the block is interrupted or fails, it waits for `FLUSH_SECONDS` at most.
 
         Args:
             session: the command.
-            what: what is done with records: ``sent``.
-            finish: called before records are waited for, to send what is left.
+            what: the participle for messages: ``sent``.
+            finish: called before the wait, to send the records that are left.
         """
         try:
             yield
             await self._finish(finish)
         except BaseException:
+            # Ctrl+C arrives as a cancellation, which is over when this runs: the await
+            # below is possible. The first error is the one that is raised.
             with suppress(KafkaError), anyio.move_on_after(FLUSH_SECONDS):
                 await self._finish(finish)
             raise
@@ -137,7 +141,7 @@ class RecordSender:
         await self.flush()
 
     def _count_settled(self) -> None:
-        """Count the deliveries that are settled, from the oldest on."""
+        """Count settled deliveries, the oldest first."""
         pending, sent = self._pending, self.sent
         while pending and pending[0][1].is_done:
             number, delivery = pending.popleft()
@@ -157,11 +161,11 @@ class RecordSender:
 
     @property
     def unsettled(self) -> int:
-        """How many records are neither acknowledged nor failed."""
+        """The number of records that are neither acknowledged nor failed."""
         return len(self._pending)
 
     def report(self, session: CommandSession, what: str) -> None:
-        """Print the failures, and choose the exit code for them."""
+        """Print the failures, and set the exit code for them."""
         sent = self.sent
         for number, error in sent.errors:
             session.note(f"record {number}: {short(error)}")
@@ -176,7 +180,7 @@ class RecordSender:
 def show_sent(
     session: CommandSession, sent: SendSummary, source: str, destination: str
 ) -> None:
-    """Print how many records of a topic were sent to another."""
+    """Print the number of records sent from one topic to another."""
     found: dict[str, object] = {"records": sent.records, "failed": sent.failed}
     found |= {"from": source, "to": destination}
     document = SENT.made(failures(sent), found)
@@ -184,7 +188,7 @@ def show_sent(
 
 
 def failures(sent: SendSummary) -> list[dict[str, object]]:
-    """Return the failures for a document."""
+    """Return the entries of failures for ``errors``."""
     return [
         {**error_row(error), "item": f"record {number}"}
         for number, error in sent.errors

@@ -1,4 +1,4 @@
-"""Where ``kafkaio consume`` writes records: text, JSON, files of Arrow and Parquet."""
+"""The outputs of ``kafkaio consume``: text, JSON, files of Arrow and Parquet."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class RecordSinkPort(Protocol):
-    """Takes records of one partition after those of another."""
+    """Writes records; each call has records of one partition."""
 
     def write(self, records: Batch | list[Record]) -> None:
-        """Write records; those of a batch are finished afterwards."""
+        """Write records. A batch is not used after the call."""
 
     def close(self) -> None:
-        """Write what ends the output."""
+        """Write the end of the output."""
 
 
 class TextSink:
@@ -34,6 +34,8 @@ class TextSink:
 
     def write(self, records: Batch | list[Record]) -> None:
         """Write records, and flush them."""
+        # One write for a batch: a system call for each record would cost more than the
+        # rendering.
         self._out.write(b"".join(map(self._render, records)))
         self._out.flush()
 
@@ -47,10 +49,11 @@ def line_of(write: Callable[[Record], str]) -> Renderer:
 
 
 class JsonSink:
-    """Writes one JSON document as the records come; implements `RecordSinkPort`."""
+    """Writes one JSON document piece by piece; implements `RecordSinkPort`."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
+        # What precedes the next record: the beginning of the document, then commas.
         self._before = b'{"records": [\n'
 
     def write(self, records: Batch | list[Record]) -> None:
@@ -89,7 +92,8 @@ class ArrowSink:
         except ImportError:
             needed = "files of Arrow need pyarrow: pip install 'kafkaio[arrow]'"
             raise CommandFailed(needed, Exit.USAGE) from None
-        # Dictionaries of topics differ from batch to batch; the format wants one.
+        # The column of topics is dictionary-encoded, and each batch has a dictionary of
+        # its own; a file allows one. So the file has plain strings.
         fields = schema(headers=True)
         self._schema = fields.set(0, fields.field(0).with_type(pa.string()))
         self._writer = (

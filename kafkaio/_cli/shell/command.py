@@ -1,7 +1,7 @@
-"""How commands are written: classes with the options of all, and async functions.
+"""The classes of commands, with the options that all of them have.
 
-The classes are click's, at a terminal rich-click's: that one takes twice the time to
-load and draws boxes, so what a program reads has click's plain help.
+They are click's, and rich-click's at a terminal. rich-click takes twice the time to
+load and draws boxes, so programs get click's plain help.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ else:
 #: What a command prints, by the names of the schemas.
 Printed: TypeAlias = "Mapping[str, Document | Shape]"
 
-#: Options of every command, which no command may use for something else.
+#: Options of every command. No command may give them another meaning.
 COMMON: Final = frozenset(
     {
         *("-b", "--bootstrap-server", "-X", "--config", "--profile", "--timeout"),
         *("--json", "--jsonl", "-v", "--verbose", "-h", "--help"),
     }
 )
-#: Commands behind whose arguments people write a password.
+#: Commands after whose arguments people may type a password. The error for a word too
+#: many does not repeat it: logs keep stderr.
 _SECRETIVE: Final = frozenset({"kafkaio users set"})
 _EXTRA: Final = "Got unexpected extra argument"
 SETTINGS: Final[dict[str, Any]] = {
@@ -50,7 +51,11 @@ SETTINGS: Final[dict[str, Any]] = {
 
 
 def common_options(*, hidden: bool = False) -> list[click.Option]:
-    """Return the options that every command has, before and after its name."""
+    """Return the options of every command.
+
+    Groups take them before the name of the subcommand, too, where they are hidden: the
+    help of each command shows them once.
+    """
 
     def option(*names: str, help: str, **more: Any) -> click.Option:  # noqa: A002
         return click.Option(
@@ -86,7 +91,9 @@ def common_options(*, hidden: bool = False) -> list[click.Option]:
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Keep the value of a common option where `CommandSession` finds it."""
+    """Keep the value of a common option for `CommandSession`."""
+    # click calls this for options that were not given, too. Their values must not
+    # replace those given before the name of the subcommand.
     if value is None or value is False or value == ():
         return
     given = context.find_root().ensure_object(Given)
@@ -104,18 +111,18 @@ def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> Non
 def pairs(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
-    """Read ``KEY=VALUE`` of an option that can be repeated: a callback for click."""
+    """Parse ``KEY=VALUE`` of an option that can be repeated; a callback for click."""
     found = {}
     for text in values:
         name, equals, value = text.partition("=")
         if not name.strip() or not equals:
-            # The text may be a password without its name.
+            # The message does not repeat the text: it may be a password alone.
             raise click.BadParameter("it is not KEY=VALUE", context, parameter)
         found[name.strip()] = value
     return found
 
 
-#: Options that several commands have, alike.
+#: Options that several commands share.
 YES: Final = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 DRY_RUN: Final = click.option(
     "--dry-run", is_flag=True, help="Only check whether it could be done."
@@ -127,8 +134,8 @@ class Command(BaseCommand):
 
     Args:
         args: as for click's.
-        prints: what it prints: the document of ``--json``, or several by the names
-            that their schemas have.
+        prints: the declaration of its output: the document of ``--json``, or several
+            declarations by the names of their schemas.
         more: as for click's.
 
     Attributes:
@@ -146,7 +153,7 @@ class Command(BaseCommand):
         self.prints: Printed = prints or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words after the name; some of them may only look like options."""
+        """Parse the words after the name; explain names that look like options."""
         words = list(args)
         if any(isinstance(each.type, Id) for each in self.params):
             args = list(Id.guarded(words, self._names(with_value=True)))
@@ -164,10 +171,11 @@ class Command(BaseCommand):
             ) from None
 
     def _name_like_an_option(self, error: click.UsageError, words: list[str]) -> str:
-        """Return the word that may have been meant as a name; empty if there is none.
+        """Return the word that was probably meant as a name; empty if there is none.
 
-        It is one that is no option, or that was taken for an option and its value
-        while an argument is missing.
+        Topics and groups can have names such as -x. click takes such a word for an
+        option: an unknown one, one without its value, or, if the name is made of
+        options of this command, one that is set while an argument is missing.
         """
         if not any(isinstance(each, click.Argument) for each in self.params):
             return ""
@@ -189,7 +197,7 @@ class Command(BaseCommand):
             return ""
         found = (w for w in words if re.fullmatch(pattern, w, re.DOTALL))
         name = next((each for each in found if each not in known), "")
-        # What stands behind the sign is the value of an option, not a part of a name.
+        # The text after "=" is the value of an option, and may be a password.
         return name.partition("=")[0]
 
     def _names(self, *, with_value: bool = False) -> set[str]:
@@ -222,7 +230,7 @@ class Group(BaseGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; a word for one that other tools have is told apart."""
+        """Find the subcommand; suggest one for an unknown word of other tools."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             from kafkaio._cli.text.habits import subcommand_for
 
@@ -237,10 +245,9 @@ def no_command(ctx: click.Context, word: str, meant: str) -> click.UsageError:
 
 
 def advised(error: click.UsageError, ctx: click.Context) -> click.UsageError:
-    """Return the error, with what is typed here in place of other tools' options."""
+    """Return the error, with the equivalent of another tool's option."""
     error.ctx = error.ctx or ctx
     if ctx.command_path in _SECRETIVE and error.message.startswith(_EXTRA):
-        # It may be a password.
         return click.UsageError(_EXTRA, ctx)
     if not isinstance(error, click.NoSuchOption):
         return error
@@ -263,9 +270,9 @@ def command(name: str, **more: Any) -> Callable[[Callable[..., None]], Command]:
 
 
 def typed_names(command: click.Command) -> dict[str, str]:
-    """Return what is typed for each parameter of a command.
+    """Return the word that stands for each parameter of a command in messages.
 
-    It is the longest name of an option, and what the help calls an argument.
+    It is the longest name of an option, and the name of an argument in the help.
     """
     return {
         str(each.name): (
@@ -280,12 +287,12 @@ def typed_names(command: click.Command) -> dict[str, str]:
 def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Make a coroutine function the body of a command.
 
-    It gets a `CommandSession` and then the command's own options and arguments.
+    It is called with a `CommandSession` and the command's own options and arguments.
     """
 
     @wraps(function)
     def run(*args: object, **options: object) -> None:
-        # Loaded when a command runs: a help needs no client.
+        # Imported when a command runs: a help needs neither the loop nor a client.
         import asyncio
 
         from kafkaio._cli.shell.session import CommandSession

@@ -18,7 +18,8 @@ from kafkaio.errors import KafkaError
 if TYPE_CHECKING:
     from kafkaio.admin import Admin
 
-#: How long Tab may take, in seconds; after that there are no names.
+#: Seconds that a completion may take. A shell waits for it, and without a cluster there
+#: is nothing to offer.
 _SECONDS = 1.0
 
 
@@ -40,7 +41,7 @@ def completion(context: click.Context, shell: str) -> None:
 def complete_topics(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return the topics whose names begin so; none if the cluster is slow."""
+    """Return the topics with this prefix; none if the cluster does not answer soon."""
     del parameter
     return _complete(context, incomplete, _topics)
 
@@ -48,7 +49,7 @@ def complete_topics(
 def complete_groups(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return the groups whose names begin so; none if the cluster is slow."""
+    """Return the groups with this prefix; none if the cluster does not answer soon."""
     del parameter
     return _complete(context, incomplete, _groups)
 
@@ -73,12 +74,14 @@ def _complete(
 
     async def ask() -> list[str]:
         session = CommandSession(given)
-        session.connection = ConnectionOptions(given)  # Tab asks for no password
+        # Without `ask`: a prompt for a password would spoil the line that is typed.
+        session.connection = ConnectionOptions(given)
         async with session.admin() as admin:
             return await names(admin)
 
     try:
         found = asyncio.run(ask())
+    # A message would spoil the line that is typed.
     except (KafkaError, ExceptionGroup, CommandFailed):
         return []
     return [CompletionItem(name) for name in found if name.startswith(incomplete)]

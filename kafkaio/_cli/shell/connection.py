@@ -1,6 +1,6 @@
-"""How a command reaches the cluster: options, environment, files, profiles.
+"""Options of the connection: command line, environment, files, profiles.
 
-Each of these overrides those below it:
+Each source overrides those below it:
 
 1. ``-X key=value`` and ``-b`` of the command line, the later one over the earlier;
 2. ``--config FILE`` of the command line;
@@ -11,8 +11,8 @@ Each of these overrides those below it:
    ``~/.config/kafkaio/config.toml``;
 7. ``localhost:9092``.
 
-So whatever a command line names is not changed by the environment. Names are Java's or
-librdkafka's, with dots or with ``_``. Values may have references to secrets, such as
+So the environment never changes what the command line names. Names are Java's or
+librdkafka's, with dots or with ``_``. Values may refer to secrets, as in
 ``${env:NAME}``; see `kafkaio.security._references`. ``?`` asks for a secret.
 """
 
@@ -36,7 +36,7 @@ from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._config.declaration import option_of
 from kafkaio.security._references import has_reference, parse_properties, resolve
 
-#: Variables of the environment, and the option that each of them stands for.
+#: Variables of the environment with the options that they set.
 VARIABLES: Final[Mapping[str, str]] = {
     "KAFKAIO_BOOTSTRAP_SERVERS": "bootstrap.servers",
     "KAFKAIO_SECURITY_PROTOCOL": "security.protocol",
@@ -50,7 +50,7 @@ _PROXY: Final = "proxy"
 _JAAS: Final = "sasl.jaas.config"
 _ASK: Final = "?"
 _SECONDS: Final = 30.0
-#: How long a command looks for a broker, at most.
+#: Seconds to find a broker. A wrong address should not take the whole --timeout.
 _START_SECONDS: Final = 10.0
 _CONFIGS: Final[tuple[type[ClientConfig], ...]] = (
     ClientConfig,
@@ -61,12 +61,12 @@ _CONFIGS: Final[tuple[type[ClientConfig], ...]] = (
 
 @dataclass(frozen=True)
 class ConnectionOptions:
-    """What is known of how to reach the cluster.
+    """The options for clients of a command.
 
     Attributes:
-        given: what the command line says.
+        given: the options of the command line.
         environment: variables, by name.
-        ask: asks a person for the value of an option; None if nobody is there.
+        ask: asks a person for the value of an option; None without a terminal.
     """
 
     given: Given
@@ -90,14 +90,18 @@ class ConnectionOptions:
         return min(self.timeout, _START_SECONDS)
 
     def secrets_on_the_command_line(self) -> list[str]:
-        """Return the names of secret options that ``-X`` has the plain values of."""
+        """Return the secret options whose plain values the command line has.
+
+        Other users see the arguments of a process, for example in ``ps``.
+        """
         return [
             name
             for name, value in self.given.properties.items()
             if _dotted(name) in secret_names()
             and value != _ASK
             and not has_reference(value)
-            and not (name == _PROXY and "@" not in value)  # it has no password
+            # A proxy is secret only if its URL has a password.
+            and not (name == _PROXY and "@" not in value)
         ]
 
     def properties(
@@ -108,21 +112,21 @@ class ConnectionOptions:
     ) -> dict[str, object]:
         """Return the options for a client, by dotted names, references resolved.
 
-        Options of other kinds of clients are left out: a profile may have them all.
+        Options of other kinds of clients are left out: one profile serves all commands.
 
         Args:
             config: the kind of the client.
-            defaults: what the command prefers, unless it is given.
-            forced: what the command needs, whatever is given; None takes an option
-                away.
+            defaults: options that the user's options override.
+            forced: options that override the user's; None removes an option.
 
         Raises:
-            CommandFailed: a file, a profile or a reference does not exist.
+            CommandFailed: a file or a profile does not exist.
             ConfigurationError: a reference cannot be resolved.
         """
         found: dict[str, object] = {
             _SERVERS: "localhost:9092",
             "default.api.timeout.ms": round(self.timeout * 1000),
+            # Kafka's default. With a longer --timeout a lost request is repeated.
             "request.timeout.ms": round(min(self.timeout, 30.0) * 1000),
             "log": self.given.verbose,
         }
@@ -132,16 +136,18 @@ class ConnectionOptions:
             found.update((_dotted(name), value) for name, value in layer.items())
         for name, value in (forced or {}).items():
             found[_dotted(name)] = value
+        # A name that no client has is kept: the client then reports the typing error.
         foreign = _names(*_CONFIGS) - _names(config)
         wanted = {
             name: value
             for name, value in found.items()
             if name not in foreign and value is not None
         }
+        # References are resolved last, so a secret that is overridden is never read.
         return {name: self._plain(name, value) for name, value in wanted.items()}
 
     def _layers(self) -> Iterator[Mapping[str, object]]:
-        """Yield the sources, the weakest first."""
+        """Yield the sources, the weakest first; see the top of the module."""
         given, environment = self.given, self.environment
         if given.profile is None:
             yield self._profile(environment.get("KAFKAIO_PROFILE"))
@@ -157,6 +163,7 @@ class ConnectionOptions:
             yield {_SERVERS: given.bootstrap_server}
 
     def _profile(self, name: str | None) -> Mapping[str, object]:
+        # The file is optional unless a profile is named.
         path = config_file(self.environment)
         if name is None and not path.exists():
             return {}
@@ -179,13 +186,13 @@ class ConnectionOptions:
             return value
         if value == _ASK and name in secret_names():
             if self.ask is None:
-                raise _wrong(f"{name}: nobody can be asked, this is no terminal")
+                raise _wrong(f"{name}: cannot ask for it, stdin is not a terminal")
             return self.ask(name)
         return resolve(name, value) if has_reference(value) else value
 
 
 def config_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of the file with the profiles, which need not exist."""
+    """Return the path of the file with the profiles, which may not exist."""
     home = environment.get("XDG_CONFIG_HOME")
     return (Path(home) if home else Path.home() / ".config") / "kafkaio/config.toml"
 
@@ -214,7 +221,7 @@ def _wrong(message: str) -> CommandFailed:
 def _file_of(text: str) -> Path:
     path = Path(text)
     if "=" in text and not path.exists():
-        # Kafka's own scripts take configs by this option.
+        # Kafka's scripts take configs of topics by this option: `--config k=v`.
         raise _wrong(
             "--config reads a file; an option of the client is -X KEY=VALUE, and a "
             "config of a topic -c KEY=VALUE, as in -c retention.ms=3600000"
@@ -223,7 +230,7 @@ def _file_of(text: str) -> Path:
 
 
 def _read(path: Path) -> Mapping[str, object]:
-    """Read options from a file of properties, or of TOML if it ends so."""
+    """Read options from a file of properties, or of TOML if its suffix is .toml."""
     if path.suffix == ".toml":
         return _flat(_toml(path))
     return parse_properties(text_of(path))
@@ -237,7 +244,10 @@ def _toml(path: Path) -> dict[str, object]:
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Return the values of nested tables by dotted names: TOML nests ``a.b = 1``."""
+    """Return the values of nested tables by dotted names.
+
+    TOML reads ``sasl.username = "u"`` as a table ``sasl``.
+    """
     found: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, dict):

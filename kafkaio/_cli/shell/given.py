@@ -1,6 +1,6 @@
 """The options that all commands have, as they were given.
 
-They stand apart from what is made of them, so that a help loads no client.
+The module is apart from the session that is made of them, so a help loads no client.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ class Given:
         format: ``--json``, ``--jsonl``, or neither.
         verbose: ``-v``.
         command: the name of the command that runs, such as ``kafkaio topics list``.
-        names: what is typed for each of its parameters, for `kafkaio._cli.text.terms`.
+        names: the words for its parameters in messages, see `kafkaio._cli.text.terms`.
     """
 
+    # None and empty values mean that the option was not given: another source of
+    # `ConnectionOptions` decides.
     bootstrap_server: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     config: str | None = None

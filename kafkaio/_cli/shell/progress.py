@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class ProgressBar:
-    """Counts records or others, and shows it at a terminal; for ``with``.
+    """Counts records or other items, and shows a bar; a context manager.
 
     Args:
-        title: what is done.
-        total: how many there are; None if nobody knows.
-        unit: what is counted.
-        is_shown: whether to show it at all, at a terminal.
+        title: the text beside the bar.
+        total: the number of items; None if it is unknown.
+        unit: the name of the items.
+        is_shown: whether to show the bar if stderr is a terminal.
 
     Attributes:
-        done: how many are done.
+        done: the number of items done.
     """
 
     def __init__(
@@ -35,7 +35,9 @@ class ProgressBar:
         self._unit = unit
         self._title = title
         self._total = total
+        # stderr decides, because the bar is drawn there; stdout may be a file.
         self._is_shown = is_shown and sys.stderr.isatty()
+        # None unless it is shown: rich is imported only for a bar.
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
 
@@ -54,7 +56,7 @@ class ProgressBar:
             self._bar.stop()
 
     def add(self, count: int) -> None:
-        """Count more that are done."""
+        """Count more items."""
         self.done += count
         if self._bar is not None and self._task is not None:
             said = f"{self.done:,} {self._unit}"
@@ -79,6 +81,7 @@ class ProgressBar:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=Console(stderr=True),
+            # The bar disappears at the end, so results are not mixed with it.
             transient=True,
         )
         self._task = self._bar.add_task(self._title, total=self._total, said="")

@@ -1,4 +1,4 @@
-"""What a running command works with: clients, output, questions, failures."""
+"""The session of a running command: clients, output, questions, failures."""
 
 from __future__ import annotations
 
@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin
     from kafkaio.types import TopicPartition
 
-#: How long a command waits for connections to close.
+#: Seconds to wait for connections to close. Nothing is left to send by then.
 _CLOSE_SECONDS = 0.5
 
 
 class _ClientPort(Protocol):
+    """The life of `Admin`, `Client`, `Producer` and `Consumer`."""
+
     async def start(self, timeout: float | None = None) -> None:
         """Connect."""
 
@@ -61,7 +63,7 @@ class CommandSession:
 
     Attributes:
         given: as above.
-        connection: how the cluster is reached.
+        connection: the options for clients.
         out: prints results to stdout.
     """
 
@@ -72,8 +74,11 @@ class CommandSession:
         self.out: Printer = Printer(
             sys.stdout, given.format, is_terminal=sys.stdout.isatty()
         )
+        # Kept until the end: the document lists failures, and stderr shows them after
+        # the result. With the number of successes they decide the exit code.
         self._failures: list[KafkaError] = []
         self._succeeded = 0
+        # The exit code of a command without failures.
         self._code = Exit.OK
 
     # ---- clients -------------------------------------------------------------------
@@ -99,12 +104,12 @@ class CommandSession:
         """Return a started `kafkaio.Producer`, for ``async with``.
 
         Args:
-            defaults: options by name, unless the user gives them.
-            forced: options by name, whatever the user gives.
+            defaults: options that the user's options override.
+            forced: options that override the user's.
         """
         from kafkaio._producer import Producer
 
-        # So long it waits for a topic that the cluster does not know.
+        # max.block.ms also limits the wait for the metadata of an unknown topic.
         limit = round(self.connection.timeout * 1000)
         preferred = {"max_block_ms": limit, **(defaults or {})}
         options = self.properties(ProducerConfig, preferred, forced)
@@ -121,10 +126,10 @@ class CommandSession:
         """Return a started `kafkaio.Consumer`, for ``async with``.
 
         Args:
-            defaults: options by name, unless the user gives them.
+            defaults: options that the user's options override.
             topics: topics to subscribe to.
-            assign: partitions, instead.
-            forced: options by name, whatever the user gives.
+            assign: partitions to assign, instead.
+            forced: options that override the user's.
         """
         from kafkaio._consumer import Consumer
 
@@ -143,12 +148,13 @@ class CommandSession:
 
     @asynccontextmanager
     async def started(self, unstarted: S) -> AsyncIterator[S]:
-        """Start a client or whatever starts as they do, and close it in the end."""
+        """Start a client, and close it at the end of the block."""
         for name in self.connection.secrets_on_the_command_line():
             self.note(
                 f"warning: other users of this machine can read {name} on the command "
                 "line; use ${env:NAME}, ${file:PATH:KEY} or ?"
             )
+        # Outside of the block: a client whose start fails has closed itself.
         await unstarted.start(self.connection.start_timeout)
         try:
             yield unstarted
@@ -160,13 +166,13 @@ class CommandSession:
     def show(self, document: Document, /, *tables: Table, **values: object) -> None:
         """Print a result; see `Printer.show`.
 
-        Failures noted by `good` are in the document, as a list ``errors``. If there
-        are some and no table has a row, nothing but the document is printed: the heads
-        alone would look like a result.
+        Failures noted by `good` are listed in ``errors`` of the document. If there are
+        failures and no table has a row, no table is printed: its heads alone would look
+        like a result.
 
         Args:
-            document: what the command prints.
-            tables: for people, if they differ from the table of the document.
+            document: the declaration of the output.
+            tables: tables for people, if not the table of the document.
             values: the values of the document's keys.
         """
         shown = tables or (document.table(values),)
@@ -185,15 +191,15 @@ class CommandSession:
     def good(
         self, results: Mapping[K, V | KafkaError], *, is_lookup: bool = False
     ) -> dict[K, V]:
-        """Return what succeeded of an answer, and note what failed.
+        """Return the results of items that succeeded, and note the failures.
 
-        The failures are printed to stderr when the command ends; the exit code is 3
-        if some succeeded, else 1.
+        The failures are printed to stderr when the command ends. The exit code is 3 if
+        other items succeeded, else 1.
 
         Args:
             results: the result or the error of each item.
-            is_lookup: whether the command only needs them to go on: then what succeeds
-                here is no success of the command.
+            is_lookup: whether the command needs the results only to go on. Then they do
+                not count as successes.
         """
         found: dict[K, V] = {}
         for item, value in results.items():
@@ -207,7 +213,7 @@ class CommandSession:
         return found
 
     def exit_with(self, code: Exit) -> None:
-        """Choose the exit code of a command that does not fail otherwise."""
+        """Set the exit code of a command without failed items."""
         self._code = code
 
     def finish(self) -> Exit:
@@ -218,27 +224,28 @@ class CommandSession:
         code = code_of_items(self._failures, succeeded=self._succeeded > 0)
         return code or self._code
 
-    # ---- people --------------------------------------------------------------------
+    # ---- questions -----------------------------------------------------------------
 
     def note(self, text: str) -> None:
         """Write a line to stderr."""
         click.echo(f"{self.given.command}: {visible(text)}", err=True)
 
     def confirm(self, effects: Sequence[str], *, yes: bool) -> None:
-        """Show what a command would do, and ask whether to do it.
+        """Show the effects of a command, and ask whether to go on.
 
         Args:
-            effects: what it would do, a line each.
+            effects: the effects, a line each.
             yes: whether ``--yes`` was given: then nothing is shown or asked.
 
         Raises:
-            CommandFailed: the answer is no (exit code 1), or nobody is there to answer
-                (exit code 2).
+            CommandFailed: the answer is no (exit code 1), or nobody can answer (exit
+                code 2).
         """
         if yes:
             return
         for line in effects:
             click.echo(visible(line), err=True)
+        # The question goes to stderr; stdout may be redirected.
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise CommandFailed("nothing was done: confirm it with --yes", Exit.USAGE)
         with _interruptible():
@@ -248,11 +255,11 @@ class CommandSession:
 
 
 def ask_secret(name: str, *, twice: bool = False) -> str:
-    """Ask the person at the terminal for a secret, which is not shown.
+    """Ask at the terminal for a secret, without showing it.
 
     Args:
-        name: what is asked for.
-        twice: whether it is to be typed again.
+        name: the name of the secret.
+        twice: whether to ask for it again, for confirmation.
     """
     with _interruptible():
         answer: str = click.prompt(
@@ -263,11 +270,12 @@ def ask_secret(name: str, *, twice: bool = False) -> str:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl+C end a prompt.
+    """Let Ctrl+C interrupt a prompt.
 
-    While an event loop runs, asyncio's handler cancels its task and does not interrupt
-    what waits for input.
+    While an event loop runs, asyncio's handler for SIGINT cancels the main task. That
+    does not interrupt a blocking read, so the prompt would go on.
     """
+    # Only the main thread can set a handler.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,11 +1,11 @@
-"""Tables that are drawn again and again, until Ctrl+C.
+"""Tables that are updated until Ctrl+C.
 
-At a terminal rich draws each table in the place of the one before. In a pipe, and with
-``--json`` or ``--jsonl``, each look is printed after the one before: a program reads it
-line by line.
+At a terminal rich replaces the table by the next one. In a pipe, and with ``--json`` or
+``--jsonl``, each snapshot is printed after the one before: a program reads it line by
+line.
 
-While the cluster does not answer, the last table stays and a line below says since
-when: the watch goes on when a broker is there again.
+While the cluster does not answer, the last table stays, with the time of the failure
+below it. The watch goes on when a broker answers again.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from kafkaio._cli.text.exits import lines_of
 from kafkaio._cli.text.output import Row, Table, drawn
 from kafkaio.errors import KafkaError, UsageError
 
-#: How long a look may take before the watch says that there is no answer. The first one
-#: ends the command if it fails, so it has all the time that a call has.
+#: Seconds after which a snapshot counts as unanswered. The first one has the time of a
+#: whole call, because its failure ends the command.
 _CHECK_SECONDS: Final = 5.0
 
 
 class Snapshot(NamedTuple):
-    """What was seen at one time.
+    """The state of the cluster at one time.
 
     Attributes:
-        rows: a line of JSON each, where that is asked for.
-        tables: for people.
+        rows: the rows, for JSON.
+        tables: the tables, for people.
     """
 
     rows: Sequence[Row]
@@ -66,6 +66,7 @@ async def watch(
             try:
                 screen.show(await observe(limit))
             except UsageError:
+                # A wrong call fails each time.
                 raise
             except (KafkaError, ExceptionGroup) as error:
                 if not done:
@@ -80,12 +81,16 @@ class _Screen:
     def __init__(self, session: CommandSession) -> None:
         self._session = session
         self._live = None
+        # The last tables stay on the screen while the cluster does not answer.
         self._last: Sequence[Table] = ()
+        # When the cluster stopped to answer; None while it answers.
         self._since: datetime | None = None
         if session.out.is_terminal and session.out.is_table:
             from rich.console import Console
             from rich.live import Live
 
+            # Without a thread of its own that refreshes: the table changes when it is
+            # drawn, and at no other time.
             self._live = Live(
                 console=Console(file=session.out.out, highlight=False),
                 auto_refresh=False,

@@ -1,8 +1,8 @@
-"""What a command prints, declared once.
+"""Declares the output of a command once.
 
-A declaration says which keys the JSON document of a command has, and what each of them
-is. The columns of its table follow from it, and so does the JSON Schema of the document
-in ``kafkaio/_cli/schemas``, which ``python -m codegen.cli_schemas`` writes:
+A declaration lists the keys of the command's JSON document and their shapes. The
+columns of the table are derived from it, and so is the JSON Schema of the document,
+which ``python -m codegen.cli_schemas`` writes to ``kafkaio/_cli/schemas``:
 
     LISTED = Document(topics=rows(name=TEXT, partitions=INTEGER, topic_id=UUID.hidden))
     ...
@@ -20,15 +20,15 @@ JsonSchema: TypeAlias = Mapping[str, object]
 
 
 class Shape(NamedTuple):
-    """What the value of a key is.
+    """The shape of a value: its JSON type, and its column in a table.
 
     Attributes:
-        schema: its JSON Schema, without those of the fields.
-        fields: the shapes of an object's keys, or of those of each object in a list.
-        head: the head of its column; by default the key in capitals.
-        style: makes a rich style of the value, at a terminal only.
-        is_hidden: whether tables leave it out.
-        is_optional: whether an object may lack it.
+        schema: the JSON Schema, without the schemas of fields.
+        fields: the shapes of an object's keys, or of the keys of each object in a list.
+        head: the head of the column; by default the key in capitals.
+        style: returns the rich style of a value; used at a terminal only.
+        is_hidden: whether tables leave the value out.
+        is_optional: whether the key may be absent.
     """
 
     schema: JsonSchema
@@ -40,53 +40,54 @@ class Shape(NamedTuple):
 
     @property
     def hidden(self) -> Shape:
-        """The same, left out of tables."""
+        """This shape, left out of tables."""
         return self._replace(is_hidden=True)
 
     @property
     def optional(self) -> Shape:
-        """The same, which an object may lack."""
+        """This shape, as a key that may be absent."""
         return self._replace(is_optional=True)
 
     @property
     def or_null(self) -> Shape:
-        """The same, or null."""
+        """This shape, or null."""
         kinds = [self.schema["type"], "null"]
         return self._replace(schema={**self.schema, "type": kinds})
 
     def doc(self, text: str) -> Shape:
-        """Return the same with a description."""
+        """Return this shape with a description."""
+        # The description comes first: people read the schemas.
         return self._replace(schema={"description": text, **self.schema})
 
     def having(self, *names: str) -> Shape:
-        """Return the same, an object that has at least these keys."""
+        """Return this shape of an object, with keys that are always there."""
         return self._replace(schema={**self.schema, "required": [*names]})
 
     def column(
         self, head: str = "", style: Callable[[object], str] | None = None
     ) -> Shape:
-        """Return the same with another column in tables."""
+        """Return this shape with another column in tables."""
         return self._replace(head=head, style=style)
 
     @property
     def is_rows(self) -> bool:
-        """Whether it is a list of objects."""
+        """Whether the value is a list of objects."""
         return self.fields is not None and self.schema.get("type") == "array"
 
     def columns(self, *also: str) -> list[TableColumn]:
-        """Return the columns of its fields, and of some that are hidden after them."""
+        """Return the columns of the visible fields, then those of some hidden ones."""
         fields = self.fields or {}
         shown = [name for name, it in fields.items() if not it.is_hidden]
         return self.only(*shown, *also)
 
     def only(self, *names: str) -> list[TableColumn]:
-        """Return the columns of some fields."""
+        """Return the columns of these fields."""
         assert self.fields is not None
         found = [(name, self.fields[name]) for name in names]
         return [TableColumn(name, it.head, it.style) for name, it in found]
 
     def to_schema(self) -> dict[str, object]:
-        """Return the whole JSON Schema."""
+        """Return the JSON Schema, with those of the fields."""
         if self.fields is None:
             return {**self.schema}
         inner: dict[str, object] = {
@@ -94,6 +95,7 @@ class Shape(NamedTuple):
             "properties": {n: it.to_schema() for n, it in self.fields.items()},
             "additionalProperties": False,
         }
+        # The type of a shape that may be null is a list of two names.
         if "array" in str(self.schema["type"]):
             return {**self.schema, "items": {"type": "object", **inner}}
         return {**self.schema, **inner}
@@ -106,18 +108,19 @@ BOOLEAN: Final = Shape({"type": "boolean"})
 ANYTHING: Final = Shape({})
 ANY_OBJECT: Final = Shape({"type": "object"})
 ANY_LIST: Final = Shape({"type": "array"})
-#: A moment in ISO 8601; most commands print `TIME_OR_NULL`.
+#: A moment in ISO 8601. Most times can be unknown: `TIME_OR_NULL`.
 TIME: Final = Shape({"type": "string", "format": "date-time"})
+#: Null where the cluster is too old to have ids.
 UUID: Final = Shape({"type": ["string", "null"], "format": "uuid"})
 
 
 def one_of(*values: object) -> Shape:
-    """Return the shape of a value that is one of these."""
+    """Return the shape of an enumeration."""
     return Shape({"enum": [*values]})
 
 
 def constant(value: object) -> Shape:
-    """Return the shape of a value that is always the same."""
+    """Return the shape of a constant."""
     return Shape({"const": value})
 
 
@@ -142,7 +145,7 @@ def rows(**shapes: Shape) -> Shape:
 
 
 def reference(name: str, file: str = "") -> Shape:
-    """Return a shape that is defined under a name, in this file or in another."""
+    """Return a reference to a schema by its name, in this file or another."""
     return Shape({"$ref": f"{file}#/$defs/{name}"})
 
 
@@ -158,7 +161,7 @@ TIME_OR_NULL: Final = reference("time", _COMMON)
 PARTITION: Final[Mapping[str, Shape]] = {"topic": TEXT, "partition": INTEGER}
 EXECUTED: Final = BOOLEAN.doc("false if it was only checked or shown.")
 
-#: What the documents of several commands have.
+#: The schemas of ``common.json``, to which those of all commands refer.
 COMMON: Final[Mapping[str, Shape]] = {
     "errors": rows(
         item=ANYTHING.doc("What failed, such as the name of a topic.").optional,
@@ -194,7 +197,7 @@ class Document:
 
     @property
     def is_row(self) -> bool:
-        """Whether the document itself is the only row: it has no list of objects."""
+        """Whether the document itself is the only row, without a list of objects."""
         return self._rows is None
 
     @property
@@ -205,13 +208,14 @@ class Document:
     def made(
         self, errors: Sequence[object], values: Mapping[str, object]
     ) -> dict[str, object]:
-        """Return a document with its keys in their order."""
+        """Return a document with the keys in the declared order."""
+        # A key that is not declared would be missing in the schema, which is strict.
         assert values.keys() <= self._keys.keys(), values.keys()
         found = {name: values[name] for name in self._keys if name in values}
         return {**found, "errors": errors}
 
     def table(self, values: Mapping[str, object]) -> Table:
-        """Return the table of a document: its rows, or itself as one row."""
+        """Return the table of a document: of its rows, or of itself as one row."""
         if self._rows is None:
             return Table([values], self.row.columns())
         found = values[self._rows]
@@ -224,5 +228,5 @@ class Document:
 
 
 def picked(row: Shape, it: object) -> dict[str, object]:
-    """Return the attributes of an object that are the fields of a row."""
+    """Return a row made of the attributes of an object."""
     return {name: getattr(it, name) for name in row.fields or ()}

@@ -1,7 +1,8 @@
-"""What people type who come from other tools, and what it is called here.
+"""Words of other tools, and their equivalents here.
 
-The words are those of Kafka's own scripts, of kcat, rpk and kcl. A command or option
-that does not exist is answered with what to type instead. Loaded for mistakes alone.
+The words are those of Kafka's own scripts, of kcat, rpk and kcl. The error for an
+unknown command or option suggests the equivalent. The module is loaded only after a
+mistake.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "version": "--version",
     "help": "--help",
 }
-#: What other tools call an action: the first that a command has is meant.
+#: Verbs of other tools, with candidates: the first one that the command has is meant.
 _VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "ls": ("list",),
     "show": ("describe", "get", "status", "list"),
@@ -111,7 +112,7 @@ _ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
     ("cluster", "txn"): "transactions list",
     ("cluster", "logdirs"): "log-dirs",
 }
-#: Options that are actions of a command here.
+#: Kafka's scripts take the action as an option; here it is a subcommand.
 _ACTIONS: Final[Mapping[str, str]] = {
     "--list": "list",
     "--describe": "describe",
@@ -131,6 +132,7 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "--renew": "renew",
     "--expire": "expire",
 }
+#: Kafka's scripts take topics and groups by an option; here they are arguments.
 _TOPIC: Final = frozenset({"--topic", "--topics", "-t", "--include", "--whitelist"})
 _TOPIC_COMMANDS: Final = frozenset(
     {"topics", "offsets", "consume", "produce", "bench", "copy", "replay", "elect"}
@@ -138,6 +140,7 @@ _TOPIC_COMMANDS: Final = frozenset(
 _GROUP: Final = frozenset({"--group", "--groups", "-g", "-G", "--group-id"})
 _GROUP_COMMANDS: Final = frozenset({"groups", "lag", "share-groups"})
 
+#: Hints that several options share.
 _SERVERS: Final = "use -b HOST:PORT"
 _FILE: Final = "use --config FILE"
 _PROPERTY: Final = "use -X KEY=VALUE"
@@ -151,6 +154,7 @@ _SASL: Final = "use -X sasl.username=NAME -X 'sasl.password=${env:VARIABLE}'"
 _SECURITY: Final = "use -X security.protocol=SSL -X ssl.truststore.location=FILE"
 _CONFIG: Final = "use kafkaio configs set KIND NAME KEY=VALUE"
 _NO_CONFIG: Final = "use kafkaio configs unset KIND NAME KEY"
+#: For every command, unless `_BY_COMMAND` has an entry of its own.
 _ANYWHERE: Final[Mapping[str, str]] = {
     "--bootstrap-servers": _SERVERS,
     "--bootstrap": _SERVERS,
@@ -183,13 +187,14 @@ _ANYWHERE: Final[Mapping[str, str]] = {
     "--version": "use kafkaio --version",
     "--force": "use --yes",
 }
-#: Options of kcat that mean the same for consumers and producers.
+#: Options of kcat that mean the same for its consumer and its producer.
 _KCAT: Final[Mapping[str, str]] = {
     "-F": _FILE,
     "-m": "use --timeout SECONDS",
     "-q": "leave it out: only results go to stdout",
     "-d": "use -v",
 }
+#: Options of Kafka's console consumer, of kcat and of rpk.
 _CONSUME: Final[Mapping[str, str]] = {
     **_KCAT,
     "--from-beginning": _BEGINNING,
@@ -217,6 +222,7 @@ _CONSUME: Final[Mapping[str, str]] = {
     "--offsets": "use -o PLACE",
     "--follow": "leave it out: without -e it goes on",
 }
+#: Options of Kafka's console producer, of kcat and of rpk.
 _PRODUCE: Final[Mapping[str, str]] = {
     **_KCAT,
     "-P": "leave it out: the command says it",
@@ -236,6 +242,7 @@ _PRODUCE: Final[Mapping[str, str]] = {
     "--message-send-max-retries": "use -X retries=NUMBER",
     "--allow-empty": "leave it out: an empty value is sent",
 }
+#: Options of kafka-producer-perf-test and kafka-consumer-perf-test.
 _BENCH: Final[Mapping[str, str]] = {
     "--from-beginning": _BEGINNING,
     "--from-latest": "use -o end",
@@ -319,6 +326,7 @@ _USERS: Final[Mapping[str, str]] = {
     "--entity-name": "write the user without an option",
     "--user": "write the user without an option",
 }
+#: kcat has modes in place of commands.
 _ROOT: Final[Mapping[str, str]] = {
     "-L": "use kafkaio topics list",
     "-C": "use kafkaio consume TOPIC",
@@ -328,6 +336,7 @@ _ROOT: Final[Mapping[str, str]] = {
     "-t": "use kafkaio consume TOPIC or kafkaio produce TOPIC",
     "-V": "use --version",
 }
+#: Options of kafka-server-start, and of this command under other names.
 _BROKER: Final[Mapping[str, str]] = {
     "--override": "use --config NAME=VALUE",
     "--topics": "use --topic NAME:PARTITIONS",
@@ -342,6 +351,7 @@ _BROKER: Final[Mapping[str, str]] = {
     "-b": "use --host ADDRESS --port PORT",
     "--bootstrap-server": "use --host ADDRESS --port PORT",
 }
+#: Options of kafka-dump-log.
 _LOG: Final[Mapping[str, str]] = {
     "--files": "write the files without an option",
     "--print-data-log": "use --records",
@@ -351,6 +361,7 @@ _LOG: Final[Mapping[str, str]] = {
     "--offsets-decoder": "use --records",
     "--transaction-log-decoder": "use --records",
 }
+#: By command; the empty name stands for options before any command.
 _BY_COMMAND: Final[Mapping[str, Mapping[str, str]]] = {
     "": _ROOT,
     "consume": _CONSUME,
@@ -423,12 +434,13 @@ _BY_COMMAND: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def command_for(word: str, known: Collection[str]) -> str:
-    """Return the command that is meant by a word; empty if none comes to mind.
+    """Return the command that a word stands for; empty if none is close.
 
     Args:
-        word: what was typed in place of a command.
+        word: the word typed in place of a command.
         known: the names of all commands.
     """
+    # People type the names of Kafka's scripts: kafka-topics.sh, kafka_topics.
     name = word.lower().replace("_", "-").removeprefix("kafka-")
     name = name.removesuffix(".sh").removesuffix(".bat")
     if name in known:
@@ -439,15 +451,15 @@ def command_for(word: str, known: Collection[str]) -> str:
 
 
 def subcommand_for(group: str, word: str, known: Collection[str]) -> str:
-    """Return what is meant by a word behind a command with subcommands.
+    """Return the subcommand that a word stands for.
 
     Args:
         group: the command.
-        word: what was typed in place of a subcommand.
+        word: the word typed in place of a subcommand.
         known: its subcommands.
 
     Returns:
-        The command and the subcommand; empty if none comes to mind.
+        The command and the subcommand; empty if none is close.
     """
     name = word.lower().replace("_", "-")
     if (group, name) in _ELSEWHERE:
@@ -458,6 +470,7 @@ def subcommand_for(group: str, word: str, known: Collection[str]) -> str:
 
 
 def _near(name: str, known: Collection[str]) -> str:
+    # With the default of 0.6, words of three letters match that share two of them.
     near = get_close_matches(name, known, 1, 0.7)
     return near[0] if near else ""
 
@@ -465,7 +478,7 @@ def _near(name: str, known: Collection[str]) -> str:
 def option_hint(
     path: Sequence[str], option: str, subcommands: Collection[str] = ()
 ) -> str:
-    """Return what to type in place of an option that does not exist.
+    """Return an equivalent of an unknown option.
 
     Args:
         path: the words of the command, without ``kafkaio``.
@@ -473,9 +486,11 @@ def option_hint(
         subcommands: those of the command, or of the one above it.
 
     Returns:
-        An advice such as ``use -b HOST:PORT``; empty if none comes to mind.
+        A hint such as ``use -b HOST:PORT``; empty if there is none.
     """
     first = path[0] if path else ""
+    # An action that the command has comes first: `groups --describe` is not answered
+    # with the general meaning of --describe. Then the command, then all commands.
     action = _ACTIONS.get(option, "")
     if action in subcommands:
         if [*path[1:]] == [action]:

@@ -1,7 +1,7 @@
-"""Ids as Kafka writes them: 22 characters of base64, of which ``-`` may be the first.
+"""Ids as Kafka writes them: 22 characters of URL-safe base64, perhaps ``-`` first.
 
-Such an id is told from options by its form, see `Id.guarded`. Names of topics and
-groups have no such form: one that begins with ``-`` goes behind ``--``.
+`Id.guarded` distinguishes such ids from options by their form. Names of topics and
+groups have no such form: a name that begins with ``-`` follows ``--``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from uuid import UUID
 
 import click
 
-#: An id that could be taken for an option. No option is as long and without a ``=``.
+#: An id that looks like an option. No option has 22 characters without a ``=``.
 _DASHED: Final = re.compile(r"-[\w-]{21}", re.ASCII)
 _BASE64: Final = re.compile(r"[\w-]{22}", re.ASCII)
-#: What stands before such an id while click parses: no argument of a process has it.
+#: The mark before such an id while click parses. An argument of a process is a C
+#: string, so no word that was typed contains it.
 _GUARD: Final = "\0"
 
 
@@ -28,7 +29,7 @@ class Id(click.ParamType[Any]):
 
     @staticmethod
     def guarded(words: Sequence[str], taking: Collection[str]) -> Iterator[str]:
-        """Yield the words of a command so that click takes no id for an option.
+        """Yield the words of a command, with a mark before ids that look like options.
 
         Args:
             words: the words after the command's name.
@@ -36,6 +37,8 @@ class Id(click.ParamType[Any]):
         """
         before = ""
         for index, word in enumerate(words):
+            # The word after an option with a value is that value, whatever it looks
+            # like: click takes it so, too.
             if word == "--" and before not in taking:
                 yield from words[index:]
                 return
@@ -56,6 +59,7 @@ class DirectoryId(Id):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Read an id."""
+        # Both alphabets of base64, with or without padding, name the same directory.
         text = super().convert(value, param, ctx)
         if not isinstance(text, str):
             return text

@@ -1,4 +1,4 @@
-"""Items of operations by the names that people give them."""
+"""Items of operations by name, and errors that name them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 
-#: What to use for groups that consumers do not form, by type.
+#: Messages for groups that are not groups of consumers, by type.
 _ELSEWHERE: Final = {
     "share": "{0!r} is a share group: use kafkaio share-groups",
     "streams": (
@@ -39,7 +39,7 @@ async def outcomes(operation: Awaitable[Mapping[K, V]]) -> dict[K, V | KafkaErro
 def by_name(
     results: Mapping[K, V | KafkaError], name: Callable[[K], str]
 ) -> dict[K, V | KafkaError]:
-    """Give errors their item's name, which messages and ``--json`` show."""
+    """Name the item in each error; messages and ``--json`` show the name."""
     for item, value in results.items():
         if isinstance(value, KafkaError):
             value.item = name(item)
@@ -48,18 +48,18 @@ def by_name(
 
 def no_group(name: str) -> UsageError:
     """Return the error for a group that does not exist."""
-    return UsageError(f"there is no group {name!r}")
+    return UsageError(f"group {name!r} does not exist")
 
 
 async def not_of_consumers(
     admin: Admin, groups: Iterable[str], *, unknown: bool = False
 ) -> dict[str, KafkaError]:
-    """Return an error for each group that consumers do not form: it says what to use.
+    """Return an error for each group of another type; it names the command to use.
 
     Args:
         admin: asks the cluster.
         groups: the names.
-        unknown: whether to return one for groups that do not exist, too.
+        unknown: whether to return an error for groups that do not exist, too.
     """
     names = list(groups)
     if not names:
@@ -67,7 +67,9 @@ async def not_of_consumers(
     try:
         known = await admin.list_groups()
     except (KafkaError, ExceptionGroup):
-        return {}  # who may not list groups gets the answer of the broker
+        # Without the right to list groups the type is unknown: the broker's own answer
+        # for the group, which the caller has, says more than this error.
+        return {}
     found: dict[str, KafkaError] = {}
     for name in names:
         kind = str(known[name].type) if name in known else ""
@@ -79,26 +81,29 @@ async def not_of_consumers(
 
 
 def known_brokers(wanted: Iterable[int], brokers: Iterable[int]) -> list[int]:
-    """Return the brokers that are wanted: all, if none is named.
+    """Return the named brokers, or all if none is named.
 
     Raises:
-        CommandFailed: one is not among the brokers of the cluster.
+        CommandFailed: a broker is not in the cluster.
     """
     there = sorted(brokers)
     chosen = list(dict.fromkeys(wanted))
     for node in chosen:
         if node not in there:
             names = ", ".join(map(str, there))
-            raise CommandFailed(f"there is no broker {node}: the brokers are {names}")
+            text = f"broker {node} does not exist: the brokers are {names}"
+            raise CommandFailed(text)
     return chosen or there
 
 
 async def brokers_there(admin: Admin, wanted: Iterable[int]) -> list[int]:
-    """Return the brokers of a cluster that are wanted: all, if none is named.
+    """Return the named brokers of the cluster, or all if none is named.
 
     Raises:
-        CommandFailed: one is not among the brokers of the cluster.
+        CommandFailed: a broker is not in the cluster.
     """
+    # Admin would wait for a broker that is named until the call times out, because it
+    # may be starting. On a command line a wrong number is likelier.
     brokers = (await admin.describe_cluster()).brokers
     return known_brokers(wanted, (it.node_id for it in brokers))
 
@@ -112,7 +117,7 @@ def partition_of(text: str) -> TopicPartition:
     """Return the partition of ``TOPIC:NUMBER``.
 
     Raises:
-        CommandFailed: it is none.
+        CommandFailed: the text has another form.
     """
     found = _PARTITION.fullmatch(text)
     if found is None:
@@ -125,10 +130,12 @@ async def partitions_meant(admin: Admin, texts: Iterable[str]) -> list[TopicPart
     """Return the partitions of ``TOPIC`` or ``TOPIC:0,1,4-6``, each once.
 
     Raises:
-        click.UsageError: the partitions are no numbers.
+        click.UsageError: the partitions are not numbers.
         UnknownTopicOrPartition: a topic that stands for all of its partitions does not
             exist.
     """
+    # Only topics without numbers need a look-up. Numbers are sent as they were typed,
+    # and the broker's error names a partition that does not exist.
     parts = [partitions_of_topic(text) for text in texts]
     topics = list(dict.fromkeys(topic for topic, numbers in parts if numbers is None))
     described = await admin.describe_topics(topics) if topics else {}

@@ -1,7 +1,7 @@
-"""What commands print: tables, columns, JSON.
+"""Prints results: tables, columns, JSON.
 
-At a terminal a table is drawn by rich. In a pipe the same table is a line of names and
-a line for each row, with tabs between the columns and nothing else. ``--json`` prints
+At a terminal rich draws a table. In a pipe the same table is a line of names and a line
+for each row, with tabs between the columns. ``--json`` prints
 one document, whose schema is in ``kafkaio/_cli/schemas``; ``--jsonl`` prints a line of
 JSON for each row.
 """
@@ -33,7 +33,7 @@ class TableColumn:
     Attributes:
         key: the key of the row.
         title: the head; by default the key in capitals, with spaces.
-        style: makes a rich style of the value, at a terminal only.
+        style: returns the rich style of a value; used at a terminal only.
     """
 
     key: str
@@ -52,7 +52,7 @@ class Table:
 
     Attributes:
         rows: the rows, each a mapping; values as in `plain`.
-        columns: those to show, by key or with more to say.
+        columns: the columns to show; a string stands for a column of that key.
         title: a line above the table; empty for none.
     """
 
@@ -93,8 +93,8 @@ class Printer:
         Args:
             document: for ``--json``. With ``--jsonl`` each row of its first list is a
                 line.
-            is_row: whether the document itself is the only row, whatever lists it has.
-            tables: for people; one that has no rows and no title prints its heads only.
+            is_row: whether the document itself is the only row, even if it has lists.
+            tables: for people; a table without rows prints its heads.
         """
         if self.format == "json":
             self.line(json.dumps(plain(document), indent=2, ensure_ascii=False))
@@ -112,20 +112,22 @@ class Printer:
 
         Args:
             row: the row.
-            columns: those to show where it is no JSON; their heads are never printed.
+            columns: the columns to print without ``--json``; never their heads.
         """
         if self.format:
             self.line(_compact(row))
         else:
             keys = [c.key if isinstance(c, TableColumn) else c for c in columns]
             self.line("\t".join(_cell(row.get(key)) for key in keys))
+        # A program reads the row while the command runs; stdout in a pipe is buffered.
         self.out.flush()
 
     def line(self, text: str) -> None:
-        """Print a line as it is."""
+        """Print a line unchanged."""
         self.out.write(f"{text}\n")
 
     def _columns(self, table: Table, *, is_first: bool) -> None:
+        # A blank line separates two tables.
         if not is_first:
             self.line("")
         if table.title:
@@ -154,7 +156,7 @@ def _rows_of(document: Mapping[str, object]) -> Sequence[object]:
 def drawn(table: Table) -> RichTable:
     """Return a table as rich draws it.
 
-    What is wider than its column goes on below, whole: ids are there to be copied.
+    A value wider than its column is folded and not cut: people copy ids from tables.
     """
     from rich import box
     from rich.table import Table as RichTable
@@ -166,6 +168,7 @@ def drawn(table: Table) -> RichTable:
     heads = table.heads()
     for each in heads:
         values = [row.get(each.key) for row in table.rows]
+        # Numbers are aligned right; a missing number does not change that.
         is_number = all(isinstance(v, int | float | None) for v in values)
         drawing.add_column(
             each.head, justify="right" if is_number else "left", overflow="fold"
@@ -173,6 +176,7 @@ def drawn(table: Table) -> RichTable:
     for row in table.rows:
         drawing.add_row(
             *(
+                # A Text and not a str: rich would take [name] in a str for markup.
                 Text(
                     _drawn_cell(row.get(each.key)),
                     style=each.style(row.get(each.key)) if each.style else "",
@@ -195,7 +199,7 @@ def _cell(value: object) -> str:
 
 
 def cell(value: object) -> str:
-    """Return a value as people read it: ``-`` for none, commas in lists."""
+    """Return a value for people: ``-`` for None, commas in lists."""
     made = plain(value)
     if made is None:
         return "-"
@@ -204,6 +208,7 @@ def cell(value: object) -> str:
     if isinstance(made, list):
         return ",".join(cell(each) for each in made) or "-"
     if isinstance(made, dict):
+        # Bytes that are not UTF-8: base64 is for programs, escapes are for people.
         if isinstance(value, bytes):
             return repr(value)[2:-1]
         return ",".join(f"{name}={cell(each)}" for name, each in made.items()) or "-"
@@ -213,12 +218,13 @@ def cell(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it.
+    """Return a value that `json` can write.
 
     Bytes are text if they are UTF-8, else ``{"base64": ...}``; times are ISO 8601,
     durations seconds; an enumeration is its value; a partition is ``topic-0``; an error
     is an object with its class, its message and, from a broker, its code.
     """
+    # An IntEnum is an int, too, and is printed by its value below.
     if value is None or (isinstance(value, bool | int | float) and not _is_enum(value)):
         return value
     for kind, make in _PLAIN:
@@ -243,7 +249,7 @@ def _of_bytes(value: bytes) -> object:
 def error_row(
     error: BaseException, names: Mapping[str, str] | None = None
 ) -> dict[str, object]:
-    """Return an error as documents have it: its class, message, item and code.
+    """Return the entry of an error in ``errors``: class, message, item and code.
 
     Args:
         error: the error.
@@ -263,9 +269,12 @@ def error_row(
 
 
 def _of_set(values: AbstractSet[object]) -> object:
+    # Sets have no order, and output that changes from run to run breaks diffs.
     return sorted((plain(each) for each in values), key=str)
 
 
+#: The first class that fits decides, so special cases come before general ones: an
+#: enumeration before str (some are both), str and bytes before Iterable.
 _PLAIN: Final[tuple[tuple[type, Callable[..., object]], ...]] = (
     (Enum, lambda value: plain(value.value)),
     (str, str),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([A-Za-z]*)")
+#: Powers of 1000 and of 1024, as IEC 80000-13 defines the units. Case does not count.
 _UNITS: Final[Mapping[str, int]] = {
     "": 1,
     "b": 1,
@@ -16,14 +17,14 @@ _UNITS: Final[Mapping[str, int]] = {
 
 
 class BadSize(Exception):
-    """A text is no number of bytes; the message says why in one line."""
+    """A text is not a number of bytes; the message is one line."""
 
 
 def size_of(text: str) -> float:
     """Return a number that may have a unit of bytes.
 
     Raises:
-        BadSize: it is none.
+        BadSize: the text is not a number, or its unit is unknown.
     """
     found = _NUMBER.fullmatch(text.strip())
     if found is None:

@@ -1,4 +1,4 @@
-"""Reads stdin or files: whole, or in pieces beside everything else in the loop."""
+"""Reads stdin or files: whole, or in pieces without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import anyio
 
 from kafkaio._cli.text.exits import CommandFailed, Exit
 
+#: Bytes of a piece. Other tasks run between two pieces.
 _SIZE: Final = 256 * 1024
 
 
@@ -18,7 +19,7 @@ def text_of(path: str | Path) -> str:
     """Return the text of a file, or that of stdin for ``-``.
 
     Raises:
-        CommandFailed: it cannot be read, or is not UTF-8.
+        CommandFailed: the file cannot be read, or is not UTF-8.
     """
     try:
         if str(path) == "-":
@@ -32,12 +33,12 @@ def text_of(path: str | Path) -> str:
 
 
 async def pieces(path: str | None) -> AsyncIterator[bytes]:
-    """Yield the bytes of a file, or of stdin, as they come.
+    """Yield the bytes of a file, or of stdin, as they arrive.
 
-    A cancellation is noticed while a terminal or a pipe has nothing to read.
+    A cancellation takes effect while a terminal or a pipe has nothing to read.
 
     Raises:
-        CommandFailed: there is no such file.
+        CommandFailed: the file cannot be read.
     """
     if path is None or path == "-":
         async for piece in _stream(sys.stdin.buffer):
@@ -54,6 +55,8 @@ async def pieces(path: str | None) -> AsyncIterator[bytes]:
 
 
 async def _stream(stream: BinaryIO) -> AsyncIterator[bytes]:
+    # read1 returns what is there; read would wait until the whole size has arrived, and
+    # records typed at a terminal would not be sent before.
     read = getattr(stream, "read1", stream.read)
     while True:
         await _until_readable(stream)
@@ -64,8 +67,10 @@ async def _stream(stream: BinaryIO) -> AsyncIterator[bytes]:
 
 
 async def _until_readable(stream: BinaryIO) -> None:
-    """Wait until a read does not block, where the system can tell."""
+    """Wait until a read does not block, where the system supports that."""
     try:
         await anyio.wait_readable(stream.fileno())
     except (OSError, ValueError, NotImplementedError):
-        await anyio.lowlevel.checkpoint()  # a file is always readable
+        # epoll refuses regular files, which are always readable; Windows has no wait
+        # for a console; an object in the place of stdin may have no descriptor.
+        await anyio.lowlevel.checkpoint()

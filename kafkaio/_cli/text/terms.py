@@ -1,9 +1,9 @@
 """Messages of `kafkaio.Admin` in the words of the command line.
 
-The messages speak of Python: ``force=True``, ``fence_producers(['a'])``, "duration_ms
-must not be negative". Whoever types a command reads ``--force``,
+The messages name Python arguments: ``force=True``, ``fence_producers(['a'])``,
+"duration_ms must not be negative". On the command line they become ``--force``,
 ``kafkaio transactions fence a``, "--open-for must not be negative". The parameters of
-the command that runs say what its options are called.
+the running command supply the names of its options.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-#: Methods that messages advise to call, and the commands that do the same.
+#: Methods that messages suggest, with the equivalent commands.
 CALLS: Final[Mapping[str, str]] = {"fence_producers": "kafkaio transactions fence"}
-#: Arguments of Admin whose names differ from the parameters of commands.
+#: Arguments of Admin whose command has a parameter of another name.
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "duration_ms": "open_for",
     "max_transaction_timeout_ms": "max_transaction_timeout",
@@ -23,20 +23,22 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 }
 
 _CALL: Final = re.compile(r"\b(?P<name>\w+)\(\[?(?P<value>[^()\[\]]*)\]?\)")
+#: ``name=value`` outside of quotes and words: not in 'force=True', nor in a--b=c.
 _GIVEN: Final = re.compile(
     r"(?<![\w'\"-])(?P<name>[a-z_]+)=(?P<value>'[^']*'|\[[^\]]*\]|[\w.+-]*\w)"
 )
+#: A message about an argument begins with its name.
 _FIRST: Final = re.compile(r"(?P<name>[a-z_]+)(?=:| must | needs )")
 _CONSTANT: Final = re.compile(r"[A-Z_]{2,}")
 
 
 def as_typed(text: str, names: Mapping[str, str]) -> str:
-    """Return a message about a wrong call as one about a wrong command line.
+    """Return a message about a wrong call as a message about a wrong command line.
 
     Args:
         text: the message of a `kafkaio.errors.UsageError`.
-        names: what is typed for each parameter of the command: an option with its
-            dashes, or what the help calls an argument.
+        names: the option with its dashes, or the argument's name in the help, by
+            parameter of the command.
     """
 
     def called(found: re.Match[str]) -> str:
@@ -45,8 +47,10 @@ def as_typed(text: str, names: Mapping[str, str]) -> str:
 
     def given(found: re.Match[str]) -> str:
         name, value = _typed(found["name"], names), _plain(found["value"])
+        # A flag has no form for False, so the message keeps its words.
         if name is None or value == "False":
             return found[0]
+        # An argument is typed without its name.
         if not name.startswith("-"):
             return value
         return name if value == "True" else f"{name} {value}"
@@ -64,7 +68,8 @@ def _typed(name: str, names: Mapping[str, str]) -> str | None:
 
 
 def _plain(value: str) -> str:
-    """Return a value of Python as it is typed."""
+    """Return a Python value as a word of the command line."""
     text = value.strip("[]'")
+    # Enumerations: READ_COMMITTED is typed read-committed.
     is_constant = _CONSTANT.fullmatch(text) is not None
     return text.lower().replace("_", "-") if is_constant else text

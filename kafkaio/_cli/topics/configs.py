@@ -18,12 +18,13 @@ from kafkaio.errors import KafkaError
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ConfigChange, ConfigEntry, ConfigResource
 
-#: Types of configs that a broker has, which is named by its node id.
+#: Types of configs whose name is the node id of a broker.
 _OF_BROKERS: Final = frozenset({"broker", "broker logger"})
 
 configs: Group = Group("configs", help="Show and change configs.")
 
-#: What has configs, by the word of the command line; see `kafkaio.ConfigResourceType`.
+#: The values of `kafkaio.ConfigResourceType`, which is not loaded for the help, by the
+#: words of the command line.
 KINDS: Final[Mapping[str, str]] = {
     "topic": "topic",
     "broker": "broker",
@@ -71,17 +72,18 @@ _SET: Final = _changed("set", "append", "subtract", "delete")
 _UNSET: Final = _changed("delete")
 _RESOURCES: Final = Document(resources=rows(kind=_KIND, name=TEXT))
 
-#: Configs of brokers whose values are secret; `is_secret` has the whole name.
+#: Names of secret configs of brokers, perhaps after the prefix of a listener. Brokers
+#: hide secret values that they store; this is for values that are being set.
 _SECRETS: Final = re.compile(
     r"(.*\.)?(.*pass(word|phrase)|.*secret(\.key)?|.*master\.key|sasl\.jaas\.config|"
     r"ssl\.keystore\.(key|certificate\.chain)|ssl\.truststore\.certificates)"
 )
-#: Stands for the defaults of all brokers, as in Kafka's tools.
+#: The name of the defaults of all brokers in Kafka's tools; empty in the protocol.
 _ALL_BROKERS = "default"
 
 
 def _kind(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the argument that says what kind of thing has the configs."""
+    """Add the argument for the kind of resource."""
     return click.argument("kind", type=click.Choice(list(KINDS)))(function)
 
 
@@ -96,7 +98,7 @@ def _resource(kind: str, name: str) -> ConfigResource:
 def config_changes(
     values: Mapping[str, str], deleted: Iterable[str]
 ) -> list[ConfigChange]:
-    """Return changes of configs: some set, others deleted."""
+    """Return the changes that set some configs and delete others."""
     from kafkaio.admin import ConfigChange, ConfigChangeType
 
     return [
@@ -116,7 +118,8 @@ def _named(resource: ConfigResource) -> dict[str, object]:
     return {"kind": kinds[resource.type], "name": name or _ALL_BROKERS}
 
 
-#: Where a value comes from that was set for the thing itself, by kind.
+#: Sources of values that were set for the resource itself, by kind. The others are
+#: defaults, which ``get`` leaves out.
 _OWN_SOURCES = {
     "topic": {"topic"},
     "broker": {"broker", "broker default"},
@@ -175,7 +178,7 @@ async def get_configs(
 def _is_wanted(
     entry: ConfigEntry, keys: Collection[str], sources: Collection[str] | None
 ) -> bool:
-    """Return whether to show a config: one that was named, or is of a source."""
+    """Return whether to show a config: a named one, or one with such a source."""
     if keys:
         return entry.name in keys
     return sources is None or str(entry.source) in sources
@@ -219,6 +222,8 @@ async def set_configs(
     """
     from kafkaio.admin import ConfigChange, ConfigChangeType
 
+    # Appending and subtracting need the broker to change the list: a client that reads
+    # it and writes it back would undo a change in between (KIP-339).
     if all(how.values()):
         raise click.UsageError("--append and --subtract exclude each other")
     kind_of_change = ConfigChangeType.SET
@@ -277,14 +282,15 @@ async def _change(
 
 
 async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> None:
-    """Check that brokers exist: Admin would wait for them to come.
+    """Check that brokers exist; Admin would wait until they appear.
 
     Raises:
-        CommandFailed: one does not.
+        CommandFailed: a broker does not exist.
     """
     wanted = [
         int(each.name)
         for each in resources
+        # The defaults of all brokers have an empty name; brokers refuse other names.
         if each.type in _OF_BROKERS and each.name.isdecimal()
     ]
     if wanted:
@@ -295,7 +301,7 @@ async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> N
 @click.argument("kinds", nargs=-1, type=click.Choice(list(KINDS)), metavar="[KIND]...")
 @asynchronous
 async def list_configs(session: CommandSession, kinds: tuple[str, ...]) -> None:
-    """List what has configs (Kafka 4.1)."""
+    """List the resources with configs (Kafka 4.1)."""
     async with session.admin() as admin:
         found = await admin.list_config_resources(
             [KINDS[kind] for kind in kinds] or None

@@ -58,6 +58,8 @@ async def _delete(
         raise CommandFailed(message, Exit.USAGE)
     wanted = _ends(end) if offset_json_file is None else _read(offset_json_file)
     async with session.admin() as admin:
+        # Brokers answer with the new start offset; the rows have the old one, too. The
+        # question leaves out partitions that do not exist.
         before = await _starts(session, admin, wanted)
         effects = [_effect(tp, start, wanted[tp]) for tp, start in before.items()]
         if effects:
@@ -78,7 +80,7 @@ async def _delete(
 async def _starts(
     session: CommandSession, admin: Admin, wanted: Ends
 ) -> dict[TopicPartition, int]:
-    """Where the logs begin, of the partitions that exist."""
+    """The start offsets of the partitions that exist."""
     results = await outcomes(admin.list_offsets(dict.fromkeys(wanted, "earliest")))
     found = session.good(by_name(results, partition_name), is_lookup=True)
     return {tp: it.offset for tp, it in found.items() if it is not None}
@@ -98,18 +100,18 @@ def _ends(texts: tuple[str, ...]) -> Ends:
             raise CommandFailed(message, Exit.USAGE)
         tp = partition_of(where)
         if tp in found:
-            message = f"{partition_name(tp)} is there twice"
+            message = f"{partition_name(tp)} occurs twice"
             raise CommandFailed(message, Exit.USAGE)
         found[tp] = "latest" if offset == _LATEST else int(offset)
     return found
 
 
 def _read(path: Path) -> Ends:
-    """Read the file of kafka-delete-records, where -1 stands for the end."""
+    """Read the file of kafka-delete-records, in which -1 is the end."""
     try:
         document: object = json.loads(text_of(path))
     except ValueError as error:
-        message = f"{path}: it is not JSON: {error}"
+        message = f"{path}: not JSON: {error}"
         raise CommandFailed(message, Exit.USAGE) from None
     entries = document.get("partitions") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
@@ -118,13 +120,14 @@ def _read(path: Path) -> Ends:
     for at, entry in enumerate(entries):
         tp, offset = _entry(f"{path}: partitions[{at}]", entry)
         if tp in found:
-            message = f"{path}: {partition_name(tp)} is there twice"
+            message = f"{path}: {partition_name(tp)} occurs twice"
             raise CommandFailed(message, Exit.USAGE)
         found[tp] = "latest" if offset == -1 else offset
     return found
 
 
 def _entry(where: str, entry: object) -> tuple[TopicPartition, int]:
+    # An entry that is not an object has no fields, so it is refused below.
     fields: Mapping[str, object] = entry if isinstance(entry, dict) else {}
     topic, partition, offset = (
         fields.get(name) for name in ("topic", "partition", "offset")

@@ -1,4 +1,4 @@
-"""``kafkaio offsets``: offsets of partitions: ends, those of a time, others."""
+"""``kafkaio offsets``: offsets of partitions: ends, offsets of a time, others."""
 
 from __future__ import annotations
 
@@ -75,12 +75,14 @@ async def offsets(
     For a time it is the first record of that time or a later one. The timestamp is that
     of the record, where the broker tells it. A topic can be a glob.
     """
+    # Parsed before the cluster is reached: a mistake costs no connection.
     moments = {text: moment_of(text) for text in places or ("earliest", "latest")}
     async with session.admin() as admin:
         wanted = await partitions_of(
             session, admin, topics, regex=more["regex"], internal=more["internal"]
         )
         placed = []
+        # One call for each place: a call has one place for each partition.
         for text, moment in moments.items():
             asked: Any = dict.fromkeys(wanted, moment)
             found = await outcomes(
@@ -114,17 +116,18 @@ async def partitions_of(
     regex: bool = False,
     internal: bool = False,
 ) -> list[TopicPartition]:
-    """Return the partitions that ``TOPIC`` or ``TOPIC:0,1`` mean, globs included.
+    """Return the partitions of ``TOPIC`` or ``TOPIC:0,1``, globs included.
 
     Topics that do not exist are noted as failures.
 
     Args:
         session: the command.
         admin: asks the cluster.
-        texts: the topics; none means all.
+        texts: the topics; all if empty.
         regex: whether the topics are regular expressions.
-        internal: whether patterns mean Kafka's own topics as well.
+        internal: whether patterns match internal topics, too.
     """
+    # A regular expression may contain a colon, so it takes no partitions.
     wanted = [(text, None) if regex else partitions_of_topic(text) for text in texts]
     known = await admin.list_topics(internal=internal)
     numbers: dict[str, list[int] | None] = {}
@@ -133,7 +136,8 @@ async def partitions_of(
         names = chosen("topic", patterns, known, regex=regex)
         for name in names:
             before = numbers.get(name, [])
-            # A topic that is named twice has the partitions of both.
+            # None stands for all partitions. A topic that is named twice has the
+            # partitions of both.
             if given is None or before is None:
                 numbers[name] = None
             else:
@@ -153,12 +157,13 @@ async def partitions_of(
 async def ends_of(
     session: CommandSession, admin: Admin, topics: Iterable[TopicDescription]
 ) -> list[dict[str, object]]:
-    """Return a row for each partition of topics: where its log starts and ends."""
+    """Return a row for each partition of topics: the start and the end of its log."""
     wanted = [
         TopicPartition(topic.name, each.partition)
         for topic in topics
         for each in topic.partitions
     ]
+    # A look-up: a partition counts as a success when its end is known, too.
     starts = session.good(
         await outcomes(admin.list_offsets(dict.fromkeys(wanted, "earliest"))),
         is_lookup=True,

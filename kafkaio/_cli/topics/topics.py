@@ -38,9 +38,11 @@ if TYPE_CHECKING:
         PartitionDescription,
     )
 
-#: How long to wait for sizes: a broker that is down is worth no more.
+#: Seconds to wait for sizes. They come from every broker, and one that is down must not
+#: hold up the description.
 _LOG_DIRS_SECONDS = 5.0
 
+#: Ids of topics came with Kafka 2.8 (KIP-516).
 _LISTED: Final = Document(
     topics=rows(
         name=TEXT,
@@ -52,12 +54,14 @@ _LISTED: Final = Document(
 _PARTITIONS: Final = rows(
     topic=TEXT,
     partition=INTEGER.column(style=lambda value: "bold"),
+    # Null while no replica can lead.
     leader=INTEGER.or_null.column(
         style=lambda value: "bold red" if value is None else "green"
     ),
     leader_epoch=INTEGER.or_null.column("EPOCH"),
     replicas=many(INTEGER),
     isr=many(INTEGER),
+    # Replicas out of sync that may lead all the same (KIP-966); empty before Kafka 4.0.
     elr=many(INTEGER),
     last_known_elr=many(INTEGER).hidden,
     offline_replicas=many(INTEGER),
@@ -88,7 +92,7 @@ topics: Group = Group("topics", help="List, create, change and delete topics.")
 
 
 def _selecting(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments and options of commands that choose topics by pattern."""
+    """Add the arguments and options of commands that select topics by pattern."""
     for decorate in (
         click.option("--internal", is_flag=True, help="Kafka's own topics as well."),
         click.option(
@@ -114,7 +118,8 @@ def _by_health(function: Callable[..., None]) -> Callable[..., None]:
 async def _names(
     admin: Admin, patterns: Sequence[str], *, regex: bool, internal: bool
 ) -> list[str]:
-    """Return the names of the topics that patterns mean."""
+    """Return the names of the topics that match patterns."""
+    # Plain names need no list, which a user may not be allowed to see whole.
     if patterns and not has_pattern(patterns, regex=regex):
         return list(dict.fromkeys(patterns))
     known = await admin.list_topics(internal=internal)
@@ -124,9 +129,10 @@ async def _names(
 def _is_meant(
     partition: PartitionDescription, *, under_replicated: bool, unavailable: bool
 ) -> bool:
-    """Return whether a partition has one of the faults asked for, if any is."""
+    """Return whether a partition has one of the selected faults, if any is selected."""
     if not (under_replicated or unavailable):
         return True
+    # With both options a partition has either fault.
     return (under_replicated and len(partition.isr) < len(partition.replicas)) or (
         unavailable and partition.leader is None
     )
@@ -153,6 +159,8 @@ async def list_topics(
         names = chosen("topic", patterns, known, regex=regex)
         found = {name: known[name] for name in names if name in known}
         missing = [name for name in names if name not in known]
+        # The list of topics has no replicas. Only the filters need a description, and
+        # names that are not in the list, for the broker's reason.
         described: Mapping[Any, Any] = {}
         if any(only.values()) or missing:
             wanted = [*found, *missing] if any(only.values()) else missing
@@ -215,7 +223,7 @@ async def describe_topics(
 async def _sizes(admin: Admin) -> dict[tuple[str, int, int | None], int]:
     """Return the size of each replica by topic, partition and broker.
 
-    There is none of brokers that do not answer soon, or do not tell.
+    Sizes of brokers that do not answer soon, or refuse, are missing.
     """
     logs: Mapping[int, Mapping[str, LogDirectory] | KafkaError] = {}
     with suppress(KafkaError):
@@ -226,6 +234,7 @@ async def _sizes(admin: Admin) -> dict[tuple[str, int, int | None], int]:
         if not isinstance(directories, KafkaError)
         for directory in directories.values()
         for tp, replica in directory.replicas.items()
+        # A future replica is a copy on its way to another directory of the same broker.
         if not replica.is_future
     }
 
@@ -269,7 +278,7 @@ async def topic_offsets(
 def _assignments(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> dict[int, list[int]] | None:
-    """Read ``0:1,1:2``: replicas of each partition, as kafka-topics.sh does."""
+    """Parse ``0:1,1:2``, the replicas of each partition, as kafka-topics.sh does."""
     if value is None:
         return None
     try:
@@ -311,9 +320,7 @@ def _assignments(
     callback=pairs,
     help="A config of the topics; can be repeated.",
 )
-@click.option(
-    "--if-not-exists", is_flag=True, help="A topic that exists is no failure."
-)
+@click.option("--if-not-exists", is_flag=True, help="Accept a topic that exists.")
 @DRY_RUN
 @click.option(
     "--no-wait", is_flag=True, help="Do not wait until all brokers know them."
@@ -348,6 +355,7 @@ async def create_topics(
                 wait=not options["no_wait"],
             )
         )
+    # A topic that exists is neither a success nor a failure: it has no row.
     if if_not_exists:
         results = _without(results, "TOPIC_ALREADY_EXISTS")
     created = [picked(_CREATED.row, it) for it in session.good(results).values()]
@@ -355,7 +363,7 @@ async def create_topics(
 
 
 def _without(results: Mapping[Any, Any], code: str) -> dict[Any, Any]:
-    """Return results without the failures of one code."""
+    """Return the results without the failures with one code."""
     return {
         item: value
         for item, value in results.items()
@@ -368,9 +376,7 @@ def _without(results: Mapping[Any, Any], code: str) -> dict[Any, Any]:
 @click.option(
     "--regex", is_flag=True, help="Patterns are regular expressions, not globs."
 )
-@click.option(
-    "--if-exists", is_flag=True, help="A topic that does not exist is no failure."
-)
+@click.option("--if-exists", is_flag=True, help="Accept a topic that does not exist.")
 @YES
 @asynchronous
 async def delete_topics(
@@ -455,6 +461,7 @@ async def alter_topics(
             results: Mapping[Any, Any] = await outcomes(
                 admin.create_partitions(counts, validate_only=dry_run)
             )
+            # Configs are changed only where the partitions could be.
             names = list(session.good(results))
         if changes and names:
             names = await _alter(session, admin, names, changes, dry_run=dry_run)

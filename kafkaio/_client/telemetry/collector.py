@@ -40,7 +40,7 @@ _STEPS: Final[Mapping[str, str]] = {
 }
 
 
-class _ClientPort(Protocol):
+class _ClientNumbersPort(Protocol):
     @property
     def metadata_age(self) -> float: ...
     @property
@@ -53,7 +53,7 @@ class _BufferPort(Protocol):
 
 
 @runtime_checkable
-class _ProducerPort(Protocol):
+class _ProducerNumbersPort(Protocol):
     @property
     def buffer_memory(self) -> int: ...
     @property
@@ -74,7 +74,7 @@ class _LagPort(Protocol):
 
 
 @runtime_checkable
-class _ConsumerPort(Protocol):
+class _ConsumerNumbersPort(Protocol):
     @property
     def assigned(self) -> int: ...
     @property
@@ -84,7 +84,7 @@ class _ConsumerPort(Protocol):
 
 
 class _NodeSamples:
-    """What was sent to one broker."""
+    """Requests and answers of one broker."""
 
     __slots__ = ("latency", "received", "sent")
 
@@ -98,7 +98,7 @@ class _NodeSamples:
 
 
 class _WrittenSamples:
-    """What was written to one topic."""
+    """Records written to one topic."""
 
     __slots__ = ("errors", "raw", "records", "retries", "wire")
 
@@ -114,7 +114,7 @@ class _WrittenSamples:
 
 
 class _ReadSamples:
-    """What was read of one topic."""
+    """Records read from one topic."""
 
     __slots__ = ("fetched", "records")
 
@@ -140,7 +140,7 @@ class Collector(Observer):
         client: returns the statistics of the client.
     """
 
-    def __init__(self, client: Callable[[], _ClientPort]) -> None:
+    def __init__(self, client: Callable[[], _ClientNumbersPort]) -> None:
         self._client = client
         self._began = self._window_began = self._before_began = now()
         self._started_ms = wall_ms()
@@ -315,7 +315,7 @@ class Collector(Observer):
         del offsets
         self._other["commit"].add(seconds)
 
-    # ---- what is pushed ----------------------------------------------------------
+    # ---- the metrics -------------------------------------------------------------
 
     def turn(self) -> None:
         """End the current window if it has lasted long enough."""
@@ -343,7 +343,7 @@ class Collector(Observer):
         """Return the values of all metrics, the most important ones first.
 
         Args:
-            kinds: `PRODUCER`, `CONSUMER` or `ADMIN`: as what the client is used.
+            kinds: the uses of the client: `PRODUCER`, `CONSUMER` or `ADMIN`.
             sources: the statistics of its producers and consumers.
         """
         at = now()
@@ -426,7 +426,7 @@ class Collector(Observer):
     def _of_consumer(
         self, prefix: str, span: float, sources: Sequence[object], at: float
     ) -> Iterator[Point]:
-        numbers = [one for one in sources if isinstance(one, _ConsumerPort)]
+        numbers = [one for one in sources if isinstance(one, _ConsumerNumbersPort)]
         yield Point(f"{prefix}.poll.idle.ratio.avg", self._idle_ratio(numbers, at))
         yield from self._of_group(Naming(f"{prefix}.coordinator", span), numbers, at)
         name = Naming(f"{prefix}.fetch.manager", span)
@@ -447,7 +447,7 @@ class Collector(Observer):
             yield name.gauge("records.lead.min", min(leads))
 
     def _of_group(
-        self, name: Naming, numbers: Sequence[_ConsumerPort], at: float
+        self, name: Naming, numbers: Sequence[_ConsumerNumbersPort], at: float
     ) -> Iterator[Point]:
         other = self._other
         assigned = sum(one.assigned for one in numbers)
@@ -466,7 +466,7 @@ class Collector(Observer):
         ago = -1.0 if last is None else at - last
         yield name.gauge("last.heartbeat.seconds.ago", ago)
 
-    def _idle_ratio(self, numbers: Sequence[_ConsumerPort], at: float) -> float:
+    def _idle_ratio(self, numbers: Sequence[_ConsumerNumbersPort], at: float) -> float:
         # Consumers come and go between two pushes, and their sums with them. The ratio
         # is limited to 0 and 1, because their difference may be out of these bounds.
         idle = sum(one.idle_seconds for one in numbers)
@@ -507,7 +507,7 @@ def _ratio(wire: Samples, raw: Samples) -> float:
 
 
 def _room(name: Naming, sources: Sequence[object], seconds: float) -> Iterator[Point]:
-    numbers = [one for one in sources if isinstance(one, _ProducerPort)]
+    numbers = [one for one in sources if isinstance(one, _ProducerNumbersPort)]
     memory = sum(one.buffer_memory for one in numbers)
     used = sum(one.buffer.used_bytes for one in numbers)
     waited = sum(one.waited_for_room for one in numbers)
@@ -523,7 +523,7 @@ def _room(name: Naming, sources: Sequence[object], seconds: float) -> Iterator[P
 
 def _of_partitions(prefix: str, sources: Sequence[object]) -> Iterator[Point]:
     for one in sources:
-        if not isinstance(one, _ConsumerPort):
+        if not isinstance(one, _ConsumerNumbersPort):
             continue
         for tp, place in one.partitions.items():
             about = ("partition", str(tp.partition)), ("topic", tp.topic)

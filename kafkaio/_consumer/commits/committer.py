@@ -1,4 +1,4 @@
-"""The committed offsets of one group: what may be committed, and in which order.
+"""The committed offsets of one group: commits in order, fenced.
 
 A commit is fenced twice. The coordinator refuses member ids and generations that are
 out of date. But within the current generation it accepts a commit of any partition,
@@ -79,7 +79,7 @@ class OffsetCommitter:
         self._lock = asyncio.Lock()
 
     def attach(self, member: CommitMemberPort) -> None:
-        """Commit from now on only what that member owns; it hears of refusals."""
+        """Commit from now on only what that member owns; refusals are passed to it."""
         self._kafka.member = member
 
     async def commit(
@@ -94,8 +94,8 @@ class OffsetCommitter:
 
         Returns when each of its partitions is committed, as given here or by a later
         call that was merged over this one. A partition that is refused keeps no other
-        from being committed; the error names it. What others commit in the same request
-        neither fails this call nor waits for it. If the call is cancelled, the commit
+        from being committed; the error names it. Commits of others in the same request
+        neither fail this call nor wait for it. If the call is cancelled, the commit
         may still take effect if it was sent, but not after a later one, unless its
         connection has broken.
 
@@ -127,6 +127,7 @@ class OffsetCommitter:
                 )
         if not offsets:
             return
+        # Before anything is awaited: the call is about the assignments of this moment.
         fence = self.fence(offsets)
         attempts = Attempts(
             f"a commit to {self._rpc.name}",
@@ -137,6 +138,7 @@ class OffsetCommitter:
         if self._store is None:
             await self._kafka.commit(offsets, fence, attempts, doubt, on_taken)
             return
+        # The lock is fair, so commits reach the store in the order of the calls.
         with anyio.CancelScope(deadline=attempts.deadline) as waiting:
             await self._lock.acquire()
         if waiting.cancelled_caught:
@@ -145,6 +147,7 @@ class OffsetCommitter:
             await self._commit_in_store(self._store, offsets, fence, attempts)
         finally:
             self._lock.release()
+        # A store takes all offsets of a call, or fails as a whole.
         if on_taken is not None:
             on_taken(offsets)
 
@@ -154,7 +157,7 @@ class OffsetCommitter:
         *,
         timeout: float,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offsets, once no open transaction can change them.
+        """Return the committed offsets, once no open transaction can change them.
 
         Args:
             partitions: which ones; None for all that the group has.
@@ -164,7 +167,7 @@ class OffsetCommitter:
             An entry for each partition asked for: None where nothing is committed.
 
         Raises:
-            RequestTimeout: there was no answer in time, or a transaction stayed open.
+            RequestTimeout: no answer came in time, or a transaction stayed open.
             BrokerError: it was refused.
             UnsupportedVersion: the broker cannot return all offsets of a group.
             OffsetStoreError: the ``offset_store`` failed.
@@ -181,7 +184,7 @@ class OffsetCommitter:
     async def fetch_each(
         self, partitions: Collection[TopicPartition], within: float
     ) -> Results[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offsets, once; a partition that has none yet fails for itself.
+        """Ask once for the committed offsets; each partition may fail for itself.
 
         An open transaction that may change the offset of one partition, or a right that
         is missing for one topic, does not keep the others from their offsets. An
@@ -204,9 +207,9 @@ class OffsetCommitter:
     async def last_committed(
         self, partitions: Collection[TopicPartition], within: float
     ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        """What was committed last, whatever an open transaction may change.
+        """Return the last committed offsets, whatever an open transaction may change.
 
-        Partitions that the coordinator refuses to tell of are left out.
+        Partitions that the coordinator refuses are left out.
 
         Args:
             partitions: which ones.
@@ -234,6 +237,8 @@ class OffsetCommitter:
         fence: Fence | None,
         attempts: Attempts,
     ) -> None:
+        # The wait for the lock may have been long. There is no await between this and
+        # the call of the store; what the store does afterwards cannot be fenced.
         if fence is not None:
             fence.check()
         kafka = self._in_kafka(fence, attempts)
@@ -266,6 +271,7 @@ class OffsetCommitter:
         return {tp: found.get(tp) for tp in sorted(wanted)}
 
     def _in_kafka(self, fence: Fence | None, attempts: Attempts) -> InKafka:
+        # Kafka within a store of two has the fence and the time of the call.
         return InKafka(
             partial(self._kafka.fetch, attempts=attempts),
             partial(self._kafka.commit, fence=fence, attempts=attempts),
@@ -286,12 +292,12 @@ class OffsetCommitter:
         """Whether the client's metadata lacks one of them, too; asks for newer.
 
         Args:
-            partitions: what the coordinator of a transaction's commit does not know.
+            partitions: unknown to the coordinator of a transaction's commit.
         """
         return bool(self._kafka.missing(partitions))
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
-        """Whether a transaction commits again after a refusal of who commits.
+        """Whether a transaction commits again after its identity was refused.
 
         Args:
             code: the coordinator's error code.
@@ -301,6 +307,6 @@ class OffsetCommitter:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the group decides what this consumer may commit."""
+        """Whether this consumer may commit only partitions that it owns."""
         member = self._kafka.member
         return member is not None and member.is_subscribed

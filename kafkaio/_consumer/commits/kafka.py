@@ -1,15 +1,15 @@
 """Offsets at the group coordinator: commits are merged, fenced and retried.
 
 Parts. Each partition has an answer of its own. One that is refused keeps no other from
-being committed, whether it was given in the same call or in another. What the
-coordinator does not know, because its topic was deleted, is not tried for long
+being committed, whether it was given in the same call or in another. A partition that
+the coordinator does not know, because its topic was deleted, is not tried for long
 (`kafkaio._machines.patience`).
 
-Order. One commit is in flight at a time, and there is no task for it: the calls that
-wait send it themselves. The call that has waited longest is the *sender*. It sends one
+Order. One commit is in flight at a time. No task sends it: the calls that wait send it
+themselves. The call that has waited longest is the *sender*. It sends one
 request for all that wait, until its own commit has ended. Then, or when it is
-cancelled, the next call becomes the sender. What a cancelled sender had in flight is
-sent again by the next one, except for offsets that only the cancelled call wanted.
+cancelled, the next call becomes the sender. The offsets that a cancelled sender had in
+flight are sent again by the next one, except for those of the cancelled call alone.
 
 Fencing. Each call has the `Fence` of the assignments that its offsets belong to. It is
 compared immediately before each request that carries them: a call whose assignment has
@@ -28,7 +28,7 @@ A transaction commits by requests of its own, which are fenced in the same way: 
 `Fence` before each of them, and by `refused` after a refusal.
 
 Fetches are independent of commits, and of each other. They wait until no open
-transaction can change what they return.
+transaction can change their result.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: error as its cause; None for the coordinator's error itself.
 _ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({ReactionStep.RESET_GENERATION, ReactionStep.RESET_MEMBER})
-#: Refusals of who commits, rather than of what.
+#: Refusals of the identity, rather than of the offsets.
 _IDENTITY = frozenset(
     {
         ErrorCode.ILLEGAL_GENERATION,
@@ -96,7 +96,7 @@ _REMOVED = (
 )
 _NO_MEMBER = (
     CommitFailed,
-    "has members, and this consumer is none of them: only members can commit to it",
+    "has members, and this consumer is not one of them: only members can commit to it",
 )
 #: Bytes of calls in one request: a quarter of what brokers accept by default.
 _LIMIT = 256 * 1024
@@ -109,7 +109,7 @@ class CommitMemberPort(Protocol):
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether a group decides what may be committed."""
+        """Whether it is subscribed; if so, it commits only what it owns."""
         ...
 
     def fence(self, partitions: Collection[TopicPartition]) -> Fence | None:
@@ -177,8 +177,8 @@ class KafkaOffsets:
         config: the consumer's options.
         identity: returns the identity under which to commit now.
         topics: knows whether a topic was deleted.
-        observer: hears of retries, and of what was committed unless there is an
-            ``offset_store``, for which the committer reports that.
+        observer: observes retries, and commits unless there is an ``offset_store``,
+            for which the committer reports them.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class KafkaOffsets:
         self._observer = observer
         self._reports = config.offset_store is None
         self._request_timeout = config.request_timeout_ms / 1000
-        #: The group member; None if the consumer takes part in no group.
+        #: The group member; None if the consumer is in no group.
         self.member: CommitMemberPort | None = None
         self._stored = CommittedOffsets(
             rpc,
@@ -227,7 +227,7 @@ class KafkaOffsets:
         """Commit, in the order of the calls; see `OffsetCommitter.commit`.
 
         Args:
-            offsets: what to commit: something.
+            offsets: the offsets; not empty.
             fence: the assignments that the offsets belong to; None checks none.
             attempts: the time that the call has.
             doubt: seconds for partitions whose topic the coordinator does not know.
@@ -317,7 +317,7 @@ class KafkaOffsets:
                 now() + attempts.to_connect(self._request_timeout),
             )
             # The connection may have taken long: assignments and identity count as
-            # they are now. There is no await between this and the request.
+            # they are now. Nothing is awaited between this and the request.
             if self._ends_lost(sender):
                 return
             identity, merge = self._identity(), self._queue.merge()
@@ -420,12 +420,13 @@ class KafkaOffsets:
             self._requests.failed(failure)
 
     def missing(self, unknown: Collection[TopicPartition]) -> frozenset[TopicPartition]:
-        """Those of some partitions that the client's metadata lacks, too.
+        """Return those of some partitions that the client's metadata lacks, too.
 
         Args:
-            unknown: what a coordinator does not know. Newer metadata is asked for.
+            unknown: partitions that a coordinator does not know. Newer metadata is
+                requested.
         """
-        # Not by name: a broker may create what a client asks for.
+        # Not by name: a broker may create a topic that a client asks for.
         self._topics.request_refresh()
         return frozenset(filter(self._topics.view.lacks, unknown))
 
@@ -499,10 +500,10 @@ class KafkaOffsets:
             identity.member_id,
             identity.generation,
         ):
-            # The member joined a new generation while the request was in flight. What
-            # it still owns can be committed under the new identity. That holds for
-            # FENCED_INSTANCE_ID too: a static member that joined again under a new id
-            # has fenced its own old id.
+            # The member joined a new generation while the request was in flight. The
+            # partitions that it still owns can be committed under the new identity.
+            # That holds for FENCED_INSTANCE_ID too: a static member that joined again
+            # under a new id has fenced its own old id.
             return CommitAnswer.RETRY, None
         member = self.member
         if (

@@ -21,6 +21,7 @@ _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 def commit_request(identity: GroupMetadata, offsets: _Offsets) -> OffsetCommitRequest:
     """Return the request that commits ``offsets`` under that identity."""
+    # Sorted, so that the partitions of a topic follow one another.
     topics = list[OffsetCommitRequestTopic]()
     for tp in sorted(offsets):
         if not topics or topics[-1].name != tp.topic:

@@ -112,7 +112,7 @@ class FetchAnswers:
         self._isolation_level = int(config.isolation_level == "read_committed")
 
     def forget(self, tp: TopicPartition) -> None:
-        """Drop what is known of a partition that is not assigned any more."""
+        """Drop the state of a partition that is not assigned any more."""
         self.ends.pop(tp, None)
 
     def failed(self, topics: Iterable[str], error: KafkaError | None = None) -> None:

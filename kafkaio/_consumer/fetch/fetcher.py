@@ -135,7 +135,7 @@ class Fetcher:
             loop.wake()
 
     def forget(self, tp: TopicPartition) -> None:
-        """Drop what is known of a partition that is not assigned any more."""
+        """Drop the state of a partition that is not assigned any more."""
         self._targets.forget(tp)
         self._answers.forget(tp)
 

@@ -81,7 +81,7 @@ class PositionedReaderPort(Protocol):
 
 
 class Positioner:
-    """Looks up committed offsets first, then what the reset policy asks for.
+    """Looks up committed offsets first, then the offsets of resets.
 
     Args:
         cluster: has the metadata, and sends requests.

@@ -51,7 +51,7 @@ class RecordsPort(Protocol):
         ...
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
-        """Buffer what was fetched of a partition."""
+        """Buffer the records fetched from a partition."""
 
     def fail(self, error: BaseException) -> None:
         """Raise ``error`` once where records are awaited."""
@@ -109,7 +109,7 @@ class FetchTargets:
         self.brokers: FetchBrokers = FetchBrokers(cluster)
 
     def forget(self, tp: TopicPartition) -> None:
-        """Drop what is known of a partition that is not assigned any more."""
+        """Drop the state of a partition that is not assigned any more."""
         self._max_bytes.pop(tp, None)
         self._asked.pop(tp, None)
         self.brokers.leave_replica(tp)

@@ -44,7 +44,7 @@ _JOIN_MARGIN = 5.0
 
 
 class ClassicRequests:
-    """Sends what the machine asks for, and passes it the answer or the failure.
+    """Sends the requests of the machine, and passes it the answer or the failure.
 
     Args:
         rpc: sends requests to the coordinator.
@@ -60,14 +60,14 @@ class ClassicRequests:
         self._member = member
         self._timeout = config.request_timeout_ms / 1000
 
-    async def perform(self, effect: fx.SendRequest) -> Effects:
+    async def perform(self, effect: fx.SendGroupRequest) -> Effects:
         """Send one request.
 
         If it fails, the machine decides what follows. If the call is cancelled, the
         request may still take effect.
 
         Returns:
-            What the machine decides.
+            The effects that the machine decides.
         """
         try:
             match effect:
@@ -207,7 +207,7 @@ class ClassicRequests:
         )
         return self._member.leave_ended(effect.ticket, now())
 
-    def send_at_once(self, leave: fx.SendRequest) -> None:
+    def send_at_once(self, leave: fx.SendGroupRequest) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendLeave)
         connection = self._rpc.coordinator.ready(

@@ -1,4 +1,4 @@
-"""The queue of what a member has its consumer do: assign, revoke, lose.
+"""The queue of calls that a member makes to its consumer: assign, revoke, lose.
 
 A member's machine decides at once, but the consumer may take its time: it commits, and
 it awaits the user's callbacks. `CallbackQueue` makes the calls one after another, in
@@ -50,7 +50,7 @@ class AssignmentPort(Protocol):
         ...
 
     async def revoking(self, partitions: frozenset[TopicPartition]) -> None:
-        """Commit what is finished of these and call back; then they are released."""
+        """Commit finished records of these and call back; then they are released."""
         ...
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
@@ -70,7 +70,7 @@ class CallbackQueue:
     Args:
         listener: the consumer.
         member: the machine whose decisions are carried out.
-        feed: performs what the machine decides.
+        feed: performs the effects of the machine.
         joined: called when an assignment was taken over, callback included.
         drained: called when every call has been made.
     """
@@ -122,6 +122,8 @@ class CallbackQueue:
         """Make the calls, until cancelled."""
         while True:
             while self._calls:
+                # A call that has left the queue counts until it has ended: a member
+                # that leaves waits for it.
                 self._is_calling = True
                 try:
                     await self._perform(self._calls.popleft())
@@ -142,7 +144,7 @@ class CallbackQueue:
                 await self._listener.lost(partitions)
 
     async def _revoke(self, call: fx.Revoke) -> None:
-        # What was lost while this call was queued must not be committed any more.
+        # Partitions that were lost while this call was queued must not be committed.
         numbers = self.member.ledger.numbers
         still = frozenset(tp for tp, n in call.claims if numbers.get(tp) == n)
         scope = self._revoking = anyio.CancelScope(deadline=call.deadline)

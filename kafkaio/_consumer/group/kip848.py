@@ -33,15 +33,15 @@ _BY_ID_FROM: Final = 12
 
 
 def _check_epoch(reply: ConsumerGroupHeartbeatResponse) -> None:
-    """See that a member has an epoch; those that leave are told -1 or -2."""
+    """Check that a member has an epoch; the answer to a leave has -1 or -2."""
     if not reply.error_code and reply.member_epoch <= 0:
-        error = ProtocolError(f"a member of epoch {reply.member_epoch}: none has it")
-        error.retriable = True  # the next answer tells the right one
+        error = ProtocolError(f"{reply.member_epoch} is not the epoch of a member")
+        error.retriable = True  # the next answer may have the right one
         raise error
 
 
 class Kip848Requests:
-    """Sends what the machine asks for, and passes it the answer or the failure.
+    """Sends the requests of the machine, and passes it the answer or the failure.
 
     Args:
         rpc: sends requests to the coordinator.
@@ -60,14 +60,14 @@ class Kip848Requests:
         # this member.
         self._has_sent = False
 
-    async def perform(self, effect: fx.SendRequest) -> Effects:
+    async def perform(self, effect: fx.SendGroupRequest) -> Effects:
         """Send one heartbeat.
 
         If it fails, the machine decides what follows. If the call is cancelled, the
         request may still take effect.
 
         Returns:
-            What the machine decides.
+            The effects that the machine decides.
         """
         assert isinstance(effect, fx.SendConsumerGroupHeartbeat)
         try:
@@ -122,7 +122,7 @@ class Kip848Requests:
         )
         return self._member.leave_ended(effect.ticket, now())
 
-    def send_at_once(self, leave: fx.SendRequest) -> None:
+    def send_at_once(self, leave: fx.SendGroupRequest) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendConsumerGroupHeartbeat)
         connection = self._rpc.coordinator.ready(self._rpc.connection_class)

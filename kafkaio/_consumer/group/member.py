@@ -13,7 +13,7 @@ Rules that keep the member in its group:
   another by `CallbackQueue`, in a task of its own, so that heartbeats go on.
 - Effects are performed at once when an input is fed, also by a synchronous call of the
   user's: a user who reads on must not take a step past a revocation that was requested
-  and that nobody has heard of.
+  and is not reported yet.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class ConsumerMember:
     """Joins a group, stays in it, and knows which partitions it owns.
 
     The synchronous methods may be called at any time in the event loop, also before
-    `run`; what they ask for happens in `run`.
+    `run`; their effects are performed in `run`.
 
     Args:
         cluster: finds the coordinator, and has the metadata.
         config: the consumer's options; they name a group.
-        listener: the consumer, which hears what happens to its partitions.
+        listener: the consumer, which takes over what happens to its partitions.
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class ConsumerMember:
         self._failure: BaseException | None = None
         #: Name of the group.
         self.group_id: str = config.group_id
-        #: Wakes whoever waits for a change of the member's state.
+        #: Wakes the calls that wait for a change of the member's state.
         self.changed: Broadcast = Broadcast()
         self._ended = Broadcast()
         # The request to leave the group, until it is answered for good or given up; and
-        # wakes who waits for that.
-        self._leave_request: fx.SendRequest | None = None
+        # wakes the calls that wait for that.
+        self._leave_request: fx.SendGroupRequest | None = None
         self._leaving = Broadcast()
         self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
@@ -165,8 +165,8 @@ class ConsumerMember:
         """Return the fence of a commit of these partitions.
 
         None after the end of the subscription, if this member owns none of them: any
-        consumer may commit any partition of a group without members. What it still owns
-        then is fenced until it is released.
+        consumer may commit any partition of a group without members. Partitions that it
+        still owns then are fenced until they are released.
 
         Raises:
             PartitionLost: a partition is not assigned to this member (any more).
@@ -227,7 +227,7 @@ class ConsumerMember:
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether the group decides what this consumer reads."""
+        """Whether this member subscribes to topics."""
         return self._topics.pattern is not None or self._machine.topics is not None
 
     @property
@@ -391,10 +391,13 @@ class ConsumerMember:
             patience: seconds to wait for holds and callbacks before what is left is
                 lost; None waits until the group's deadline.
         """
+        # First: the revocations of a member that leaves are no longer reported as a
+        # rebalance.
         self._is_leaving = True
         self._feed(self._machine.close(now()))
         with anyio.move_on_after(patience):
             await self._wait_ended()
+        # Holds and callbacks had their time.
         if self._tasks is not None:
             self._lose_all()
             await self._wait_ended()
@@ -443,7 +446,7 @@ class ConsumerMember:
         """
         machine = self._machine
         for effect in (*machine.close(now()), *machine.lose_all(now())):
-            if isinstance(effect, fx.SendRequest) and effect.is_leave:
+            if isinstance(effect, fx.SendGroupRequest) and effect.is_leave:
                 self._leave_request = effect
         leave = self._leave_request
         if leave is not None and not self._rpc.has_sent_leave(leave.ticket):
@@ -474,6 +477,7 @@ class ConsumerMember:
         try:
             await self._run_tasks()
         finally:
+            # First: effects are dropped from now on, and nobody waits for them.
             self._tasks = None
             unlisten()
             self._topics.unwatch()
@@ -494,7 +498,7 @@ class ConsumerMember:
         except Exception as error:  # noqa: BLE001  (raised again by run)
             self._crashed(error)
         except BaseException:
-            # Otherwise whoever waits for the member would never learn of its end.
+            # Otherwise the calls that wait for the member would wait for ever.
             self._crashed(ClosedError(f"{name}: cancelled from outside"))
             raise
         finally:
@@ -515,12 +519,12 @@ class ConsumerMember:
                 return
             due = self._machine.next_deadline()
             notified = await self._wakeup.wait(due)
-            # A timer may fire a tick of the clock before ``due``: what it was set for
-            # is due all the same.
+            # A timer may fire a tick of the clock before ``due``: its steps are due
+            # all the same.
             at = now() if notified or due is None else max(now(), due)
 
     def _crashed(self, cause: BaseException) -> None:
-        # A crash of any part ends the whole at once, and is what `run` raises.
+        # A crash of any part ends the whole at once, and `run` raises it.
         self._failure = self._failure or cause
         self._wakeup.notify()
         self._leaving.notify_all()
@@ -569,7 +573,7 @@ class ConsumerMember:
                 self._report()
             case fx.FallBack():
                 self._fall_back(effect.error)
-            case fx.SendRequest():
+            case fx.SendGroupRequest():
                 self._send(effect)
 
     def _fall_back(self, error: KafkaError) -> None:
@@ -580,7 +584,7 @@ class ConsumerMember:
         self._report_protocol(error)
         self._feed(self._topics.hand_over(self._machine))
 
-    def _send(self, effect: fx.SendRequest) -> None:
+    def _send(self, effect: fx.SendGroupRequest) -> None:
         if effect.is_leave:
             self._leave_request = effect
             self._start(_kind(effect), lambda: self._perform_leave(effect))
@@ -591,7 +595,7 @@ class ConsumerMember:
             self._leave_request = None  # the member joins again, under the same id
         self._start(_kind(effect), lambda: self._requests.perform(effect))
 
-    async def _perform_leave(self, leave: fx.SendRequest) -> Effects:
+    async def _perform_leave(self, leave: fx.SendGroupRequest) -> Effects:
         effects = await self._requests.perform(leave)
         if self._leave_request is leave:
             self._leave_request = None
@@ -632,7 +636,8 @@ class ConsumerMember:
                 self._report(lost=partitions)
                 if self._callbacks.is_busy:
                     # The call may wait for a long time, behind a callback of the
-                    # user's. Until then nothing of what is lost may be handed out.
+                    # user's. Until then no record of a lost partition may be handed
+                    # out.
                     self._listener.stop_handing_out(partitions)
             case fx.Assign(added, _):
                 self._lost -= added
@@ -667,7 +672,7 @@ class ConsumerMember:
             self._cluster.observer.rebalance_failed(self.group_id, error)
 
     def _check_rebalance(self) -> None:
-        """Report the end of a rebalance, once the member owns what it was given."""
+        """Report the end of a rebalance, once the member owns its assignment."""
         since, member = self._rebalances_since, self._machine
         if since is None or self._callbacks.is_busy or member.state.name != "STABLE":
             return
@@ -702,7 +707,7 @@ class ConsumerMember:
         return ClosedError(f"the member of {self.group_id!r} has left")
 
 
-def _kind(effect: fx.SendRequest) -> str:
+def _kind(effect: fx.SendGroupRequest) -> str:
     # With KIP-848 a heartbeat leaves. It takes the place of the one before, and one
     # that joins again takes its place.
     return type(effect).__name__

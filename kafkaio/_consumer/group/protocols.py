@@ -1,8 +1,8 @@
-"""The two group protocols: each pairs a member's machine with what sends its requests.
+"""The two group protocols: each pairs a member's machine with its requests.
 
-A pair is chosen by ``group_protocol``. Whoever has a `MemberProtocol` knows the machine
-by its interface alone, and hands it no request of the other protocol: a machine's
-requests go to the sender that stands beside it.
+A pair is chosen by ``group_protocol``. The user of a `MemberProtocol` knows the machine
+by its interface alone. A machine's requests go to the sender beside it, so that neither
+gets a request of the other protocol.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ _DEFAULT_STRATEGY: Final = ("cooperative-sticky",)
 class MemberRequestPort(Protocol):
     """Sends the requests of a machine of the same protocol."""
 
-    async def perform(self, effect: fx.SendRequest) -> Effects:
+    async def perform(self, effect: fx.SendGroupRequest) -> Effects:
         """Send one request, and pass its answer, or its failure, to the machine.
 
         If the call is cancelled, the request may still take effect.
 
         Returns:
-            What the machine decides.
+            The effects that the machine decides.
         """
         ...
 
-    def send_at_once(self, leave: fx.SendRequest) -> None:
+    def send_at_once(self, leave: fx.SendGroupRequest) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MemberProtocol:
-    """A member's machine of one protocol, and what sends its requests.
+    """A member's machine of one protocol, and the sender of its requests.
 
     Attributes:
         member: the machine.
-        requests: sends what the machine asks for.
+        requests: sends the requests of the machine.
     """
 
     member: Membership
@@ -64,7 +64,7 @@ class MemberProtocol:
 
     @classmethod
     def first_choice(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:
-        """The protocol that ``group_protocol`` asks for; with ``auto``, KIP-848.
+        """Return the protocol of ``group_protocol``; with ``auto``, KIP-848.
 
         A ``partition_assignment_strategy`` asks for the classic protocol, because
         KIP-848 has no assignors in the client.
@@ -76,7 +76,7 @@ class MemberProtocol:
 
     @classmethod
     def classic(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:
-        """A member of the classic protocol."""
+        """Return a member of the classic protocol."""
         member = ClassicMembership(
             ClassicMemberConfig(
                 group_id=rpc.group_id,
@@ -95,16 +95,19 @@ class MemberProtocol:
 
     @classmethod
     def kip848(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:
-        """A member of the KIP-848 protocol; with ``auto`` it may fall back."""
+        """Return a member of the KIP-848 protocol; with ``auto`` it may fall back."""
         member = Kip848Membership(
             Kip848MemberConfig(
                 group_id=rpc.group_id,
+                # The member chooses its id (KIP-1082), so that a join that is repeated
+                # does not leave a second member in the group.
                 member_id=str(random_uuid()),
                 rebalance=config.max_poll_interval_ms / 1000,
                 backoff=Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms),
                 group_instance_id=config.group_instance_id,
                 rack=config.client_rack or None,
                 assignor=config.group_remote_assignor,
+                # Only before the first answer: afterwards there is state to lose.
                 falls_back=config.group_protocol == "auto",
             )
         )

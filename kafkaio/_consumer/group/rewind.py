@@ -39,14 +39,14 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-#: What became of each partition: where the group goes on, or why not.
+#: The result for each partition: where the group goes on, or why not.
 Moved: TypeAlias = Results[TopicPartition, OffsetAndMetadata]
 
-#: The part of the time that looking at topics, and looking up offsets, may each take:
-#: most of it is the owners', who have to finish their work.
+#: The part of the time that looking up topics, and looking up offsets, may each take.
+#: Most of the time belongs to the owners, who have to finish their work.
 _LOOKING: float = 1 / 4
-#: Seconds before the end, and at most which part of the time, at which what is free is
-#: committed without the others.
+#: Seconds before the end, and at most which part of the time, at which free partitions
+#: are committed without the others.
 _COMMITTING: float = 1.0
 _COMMITTING_PART: float = 1 / 4
 #: Seconds after which a commit is tried again that the group's next generation refused.
@@ -226,7 +226,7 @@ class Rewinder:
         else:
             moved.found |= offsets
             return
-        # The committer sends them together again; each call hears of its own.
+        # The committer sends them together again, and each call gets its own error.
         async with anyio.create_task_group() as tasks:
             for tp, at in offsets.items():
                 tasks.start_soon(self._commit, {tp: at}, moved, deadline)

@@ -1,4 +1,4 @@
-"""What a group member does with its coordinator besides sending requests.
+"""The coordinator of a group as its member uses it, besides plain requests.
 
 It has a connection of its own, checks whether a silent coordinator lives, and repeats
 its request to leave until that is answered. The requests themselves go through
@@ -46,7 +46,7 @@ class GroupRpc:
     Args:
         cluster: finds the coordinator, and connects to it.
         group_id: the group.
-        observer: hears of heartbeats; None for nobody.
+        observer: observes heartbeats; may be None.
 
     Attributes:
         coordinator: sends requests to the coordinator.
@@ -139,8 +139,8 @@ class GroupRpc:
             The error code: of success, or a refusal that is not to be retried.
 
         Raises:
-            KafkaError: there was no answer in time, or the coordinator may not be
-                looked up.
+            KafkaError: no answer came in time, or the coordinator may not be looked
+                up.
         """
         name = f"leaving group {self.group_id!r}"
         ready = self.coordinator.ready(connection_class)

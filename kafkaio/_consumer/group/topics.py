@@ -1,4 +1,4 @@
-"""What a member needs to know of topics: which it reads, their partitions, their names.
+"""The topics of a member: which it reads, their partitions, their names.
 
 The coordinator matches a pattern where it can. Otherwise the client matches it, against
 the names of all topics, each time it has new metadata.
@@ -25,7 +25,7 @@ from kafkaio.types import TopicPartition
 
 
 class GroupTopics:
-    """Passes topics to a member's machine: what the user wants, what the cluster has.
+    """Passes topics to a member's machine: the selection, and the metadata.
 
     Args:
         cluster: has the metadata.
@@ -116,10 +116,10 @@ class GroupTopics:
     async def perform(
         self, effect: fx.ResolveTopics | fx.RefreshTopics | fx.NameTopics
     ) -> Effects:
-        """Find what the machine asks for.
+        """Find the topics that the machine asks for.
 
         Returns:
-            What the machine decides.
+            The effects that the machine decides.
         """
         match effect:
             case fx.ResolveTopics():

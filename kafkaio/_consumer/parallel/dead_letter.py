@@ -9,7 +9,8 @@ from kafkaio._public import public
 from kafkaio.types import Header, Record
 
 
-class SendPort(Protocol):
+@public("kafkaio")
+class RecordSender(Protocol):
     """Writes a record and returns when it is acknowledged: a `Producer`."""
 
     async def send(
@@ -39,13 +40,9 @@ class DeadLetter:
         topic: name of the topic.
     """
 
-    def __init__(self, producer: SendPort, topic: str) -> None:
+    def __init__(self, producer: RecordSender, topic: str) -> None:
         self._producer = producer
         self._topic = topic
-
-    def through(self, producer: SendPort) -> DeadLetter:
-        """Return one that writes to the same topic through a transaction."""
-        return DeadLetter(producer, self._topic)
 
     def __repr__(self) -> str:
         return f"<DeadLetter {self._topic!r}>"
@@ -74,3 +71,8 @@ class DeadLetter:
         await self._producer.send(
             self._topic, record.value, key=record.key, headers=headers
         )
+
+
+def through(transaction: RecordSender, letter: DeadLetter) -> DeadLetter:
+    """Return a dead letter that writes to the same topic within a transaction."""
+    return DeadLetter(transaction, letter._topic)

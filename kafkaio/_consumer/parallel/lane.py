@@ -221,8 +221,8 @@ class Lane:
     """The records of one assigned partition, as ``Consumer.partitions`` gives it.
 
     ``async for record in lane`` has them one at a time, `batches` many. Asking for
-    more finishes what was taken before. The iteration ends when the group requests the
-    partition back, when the partition was lost, and when the consumer closes.
+    more finishes the records taken before. The iteration ends when the group requests
+    the partition back, when the partition was lost, and when the consumer closes.
 
     The partition is not released until the lane is over, or until the group's
     deadline. A lane is over

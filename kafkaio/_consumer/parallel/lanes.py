@@ -255,7 +255,7 @@ class LaneCrossingsPort(Protocol):
     """Runs the steps of a `LaneIterator` in the consumer's thread."""
 
     def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
-        """Take a step there, and return what it returns."""
+        """Run a step there, and return its result."""
         ...
 
     def lane(self, track: Track) -> LaneCrossingPort:

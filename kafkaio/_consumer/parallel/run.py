@@ -33,7 +33,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 import anyio
 
 from kafkaio._consumer.batch import Piece, size_of
-from kafkaio._consumer.parallel.dead_letter import DeadLetter
+from kafkaio._consumer.parallel.dead_letter import DeadLetter, through
 from kafkaio._consumer.parallel.ports import OpenTransactionPort, RunPort
 from kafkaio._consumer.parallel.unreadable import UnreadableBatches
 from kafkaio._dataclass import dataclass
@@ -154,7 +154,7 @@ def work_of(handler: Handler, record: Record) -> Awaitable[object]:
 
     Raises:
         UsageError: it returned something that cannot be awaited; also a TypeError.
-        Exception: what it raised before it returned a coroutine.
+        Exception: the handler raised before it returned a coroutine.
     """
     # The type is checked first, since `isawaitable` costs more than the rest.
     work = handler(record)
@@ -230,7 +230,7 @@ class Runner:
         """Work until the consumer closes or something fails.
 
         Raises:
-            Exception: what a handler raised, or a reader would.
+            Exception: an exception of a handler, or of reading.
         """
         with self._consumer.dividing(self):
             try:
@@ -454,7 +454,7 @@ class Runner:
         self._handler = partial(how.handler, tx)
         dead = how.on_dead
         if isinstance(dead, DeadLetter):
-            self._on_dead = dead.through(tx)
+            self._on_dead = through(tx, dead)
         else:
             self._on_dead = None if dead is None else partial(dead, tx)
         try:

@@ -204,7 +204,7 @@ class Buffers:
         return buffer is not None and buffer.broken is not None
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
-        """Append what was fetched to a partition's buffer."""
+        """Append fetched batches to a partition's buffer."""
         buffer = self._buffers.get(tp)
         if buffer is None:
             buffer = self._buffers[tp] = PartitionBuffer(tp)

@@ -61,9 +61,9 @@ class Chunks:
     """Opens chunks and takes records of them.
 
     Args:
-        buffers: what was fetched.
+        buffers: the fetched batches.
         positions: where each partition is read.
-        ledger: what is handed out.
+        ledger: the records handed out.
         handout: the source of records that are iterated over one by one.
         progress: has the chunk of the handout.
         listener: is notified about the chunks.

@@ -1,4 +1,4 @@
-"""The port of what divides a consumer's records among several tasks.
+"""The port of the objects that divide a consumer's records among tasks.
 
 If one task reads alone, a record is finished when the next one is asked for. With
 several tasks that rule does not hold. So the object that divides the records among them
@@ -36,7 +36,7 @@ class DividerPort(Protocol):
         """End with a partition that is not assigned any more."""
 
     def sync(self) -> None:
-        """Note in the ledger what is finished, before the ledger is read."""
+        """Note finished records in the ledger, before it is read."""
 
     def committed(self) -> None:
         """Note that offsets were committed."""

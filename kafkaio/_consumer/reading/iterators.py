@@ -91,7 +91,7 @@ else:
 @public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What one call of ``Consumer.poll`` returned (KIP-983).
+    """The result of one call of ``Consumer.poll`` (KIP-983).
 
     Attributes:
         records: records in the order of their offsets, partition by partition.
@@ -206,7 +206,7 @@ class BatchIterator(_Gathering[Batch]):
 
     Args:
         core: runs the reads.
-        reader: what is read.
+        reader: has the records.
         max_records: most records of a batch.
         max_wait: seconds to wait for that many, once there are any.
         owner: kept alive with the iterator.
@@ -251,7 +251,7 @@ class TableIterator(_Gathering["pa.Table"]):
 
     Args:
         core: runs the reads.
-        reader: what is read.
+        reader: has the records.
         max_records: most rows of a table.
         max_wait: seconds to wait for that many, once there are any.
         headers: whether the tables have a column with the headers.

@@ -52,7 +52,7 @@ class HandoffPort(Protocol):
         ...
 
     def sync(self) -> None:
-        """Bring the ledger up to date with what the user finished."""
+        """Note the records that the user has finished in the ledger."""
 
     def acknowledge(
         self, mark: HandedOut, partitions: Collection[TopicPartition]
@@ -65,7 +65,7 @@ class ReadProgress:
 
     Args:
         positions: where each partition is read.
-        ledger: what is handed out, finished and committed.
+        ledger: the records handed out, finished and committed.
         handout: the source of records that are iterated over one by one.
 
     Attributes:
@@ -146,7 +146,7 @@ class ReadProgress:
             self.leave()
 
     def sync(self) -> None:
-        """Bring the machines up to date with what was handed out and finished."""
+        """Note the records handed out and finished in the machines."""
         # Both may finish records of any partition, with or without a chunk.
         if self.divider is not None:
             self.divider.sync()
@@ -173,7 +173,7 @@ class ReadProgress:
         partitions: Collection[TopicPartition] | None = None,
         mark: HandedOut | None = None,
     ) -> None:
-        """Finish what was handed out of these or of all partitions.
+        """Finish the records handed out of these or of all partitions.
 
         Records that handlers of `Consumer.run` work on are left out, because each
         handler finishes its own.

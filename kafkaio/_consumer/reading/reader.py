@@ -168,7 +168,7 @@ class Reader:
         self.wake()
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
-        """Buffer what was fetched of an assigned partition."""
+        """Buffer records fetched from an assigned partition."""
         if fetched.batches:
             # A corrupt batch may have any offset: the position never goes back here.
             # The error is raised when it is the batch's turn.
@@ -217,7 +217,7 @@ class Reader:
         self.wake()
 
     def pause(self, tp: TopicPartition) -> None:
-        """Stop reading and fetching until `resume`; what is buffered stays."""
+        """Stop reading and fetching until `resume`; buffered records stay."""
         self._progress.leave_partition(tp)
         self.positions.pause(tp)
         self.buffers.pause(tp)
@@ -437,7 +437,7 @@ class Reader:
         partitions: Collection[TopicPartition] | None = None,
         mark: HandedOut | None = None,
     ) -> None:
-        """Finish what was handed out; see `ReadProgress.acknowledge`."""
+        """Finish records that were handed out; see `ReadProgress.acknowledge`."""
         self._progress.acknowledge(partitions, mark)
 
     def place_after(self, what: Record | Batch) -> OffsetAndMetadata:

@@ -1,1 +1,1 @@
-"""Rebalances: what happens to the assignment, and how the user learns of it."""
+"""Rebalances: changes of the assignment, and their reports to the user."""

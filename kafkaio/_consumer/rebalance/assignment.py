@@ -1,4 +1,4 @@
-"""The consumer's partitions: what the group, or the user, does to the assignment.
+"""The consumer's partitions: changes of the assignment by the group or the user.
 
 Who decides. A group member decides which partitions are assigned, and calls
 `PartitionAssignment` as its `AssignmentPort`. Fixed partitions are assigned by the
@@ -17,7 +17,7 @@ How a partition is revoked. The stages of one assignment, with their order, stan
    that the user is done with the records that it was handed; unless the user delays it
    (`delay`). Partitions of which nothing is being worked on need no step: `idle` names
    them. A hold keeps a partition in this stage.
-4. *Completing*: `revoking` commits what is finished, waits for commits on their way
+4. *Completing*: `revoking` commits finished records, waits for commits on their way
    (`Core.settle_commits` bounds both), calls the user's callback, and drops the
    partition. Then another member may have it.
 
@@ -54,11 +54,11 @@ _NOTHING: frozenset[TopicPartition] = frozenset()
 
 
 class ConsumerPort(Protocol):
-    """What the assignment needs of the consumer."""
+    """The consumer, for its assignment."""
 
     @property
     def wanted(self) -> ReadSelection:
-        """What the user wants to read now."""
+        """The selection of the user."""
         ...
 
     @property
@@ -79,7 +79,7 @@ class ConsumerPort(Protocol):
     async def settle_commits(
         self, partitions: Collection[TopicPartition], due: float | None
     ) -> None:
-        """Commit what is finished of these, and end commits on their way.
+        """Commit finished records of these, and end commits on their way.
 
         Args:
             partitions: which ones.
@@ -88,18 +88,18 @@ class ConsumerPort(Protocol):
         ...
 
     def positions_changed(self) -> None:
-        """Positions were dropped: whoever waits for them looks again."""
+        """Wake the calls that wait for positions: some were dropped."""
         ...
 
     def assignment_changed(self) -> None:
-        """Partitions were requested back, or lost: an open transaction looks at it."""
+        """Have an open transaction check which partitions were requested or lost."""
 
 
 class PartitionAssignment:
-    """Carries out what happens to the assignment, and reports it to the user.
+    """Carries out changes of the assignment, and reports them to the user.
 
     Args:
-        consumer: what is needed of the consumer.
+        consumer: settles commits, and has the selection.
         reader: hands the records out.
         cluster: keeps metadata of the topics fresh.
         config: the consumer's options.
@@ -136,12 +136,13 @@ class PartitionAssignment:
         #: Partitions that were lost, while neither the loss nor a later assignment was
         #: reported to the user.
         self.unreported: frozenset[TopicPartition] = _NOTHING
-        # What the group has assigned: it is given back to the group, whatever is wanted
-        # by now.
+        # Partitions that the group has assigned: they are given back to the group,
+        # whatever is wanted by now.
         self._of_group: frozenset[TopicPartition] = _NOTHING
-        #: What the group had assigned once: others may have read it further since.
+        #: Partitions that the group had assigned once: others may have read them
+        #: further since.
         self.given_back: frozenset[TopicPartition] = _NOTHING
-        # What the group has still to get back of a subscription that has ended.
+        # Partitions of an ended subscription that the group has still to get back.
         self._unsubscribed: frozenset[TopicPartition] = _NOTHING
 
     def attach(self, member: ConsumerMember) -> None:
@@ -163,7 +164,7 @@ class PartitionAssignment:
 
     @property
     def is_member(self) -> bool:
-        """Whether the group decides what this consumer reads."""
+        """Whether the consumer is subscribed as a member of a group."""
         return self.consumer.wanted.is_subscription and self._member is not None
 
     @property
@@ -240,23 +241,23 @@ class PartitionAssignment:
             self._is_user_waiting = False
 
     def unsubscribed(self, owned: Collection[TopicPartition]) -> None:
-        """The subscription has ended: what the group assigned will be released.
+        """Note the end of the subscription: its partitions will be released.
 
         It no longer belongs to `assignment`. Commits of it are accepted until it is
         released.
 
         Args:
-            owned: what the group member owns.
+            owned: the partitions of the group member.
         """
         self._unsubscribed |= self._of_group.union(owned)
 
     def raise_close_failure(self) -> None:
-        """Raise, once, what a callback raised while the consumer closed."""
+        """Raise, once, the error of a callback while the consumer closed."""
         failure, self._close_failure = self._close_failure, None
         if failure is not None:
             raise failure
 
-    # ---- what the group member calls -------------------------------------------------
+    # ---- calls of the group member ---------------------------------------------------
 
     def revoke_requested(
         self, partitions: frozenset[TopicPartition], deadline: float
@@ -346,7 +347,7 @@ class PartitionAssignment:
         await self.callbacks.assigned(added)
 
     async def left(self) -> None:
-        """The consumer closes: release what is still assigned."""
+        """Release all partitions that are still assigned: the consumer closes."""
         mine = frozenset(self.reader.positions)
         if self.consumer.wanted.is_subscription:
             await self.callbacks.revoked(mine)
@@ -358,8 +359,8 @@ class PartitionAssignment:
     def assign_fixed(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these partitions; those read already go on undisturbed.
 
-        What the group has not got back yet stays until it is released, and is assigned
-        again then if it is among these.
+        Partitions that the group has not got back yet stay until they are released, and
+        are assigned again then if they are among these.
         """
         reader = self.reader
         kept = self._of_group.union(partitions)

@@ -15,7 +15,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
-#: Is called with partitions; what a coroutine function returns is awaited.
+#: Is called with partitions; an awaitable result is awaited.
 PartitionsCallback: TypeAlias = Callable[
     [AbstractSet[TopicPartition]], Awaitable[object] | object
 ]
@@ -60,6 +60,7 @@ class HeldCallbacks:
             return None
         weak = ref(self)
 
+        # It refers to neither the callback nor the consumer, so both can be collected.
         def call(partitions: AbstractSet[TopicPartition]) -> Awaitable[object] | object:
             held = weak()
             callback = held._callbacks[which] if held is not None else None
@@ -77,7 +78,8 @@ class Callbacks:
         on_revoked: called before partitions are released; commits of them are still
             accepted.
         on_lost: called when partitions were lost.
-        report: called with what a callback raised; the consumer's next call raises it.
+        report: called with the error of a callback; the consumer's next call raises
+            it.
         user_code: the tasks that run code of the user's; includes the task that calls a
             callback, while it does.
     """
@@ -107,6 +109,8 @@ class Callbacks:
     ) -> None:
         if callback is None or not partitions:
             return
+        # An error ends neither the membership nor the handover: the partitions are
+        # released all the same, because another member waits for them.
         try:
             with self.user_code.entered():
                 outcome = callback(frozenset(partitions))

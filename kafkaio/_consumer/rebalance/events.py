@@ -1,4 +1,4 @@
-"""What a rebalance does to a consumer, as values; and holds, which delay it.
+"""The events of rebalances, and holds, which delay a revocation.
 
 A partition leaves a member in three steps. The group requests its revocation
 (`RevokeRequested`): none of its records is handed out any more, but commits of it are
@@ -86,7 +86,7 @@ class Hold:
         self._before = before
         # The task that entered it.
         self._task: TaskReference = refer(None)
-        # What is held; None before `keep`, empty after `release`.
+        # The claims that are held; None before `keep`, empty after `release`.
         self._held: tuple[Claim, ...] | None = None
 
     def __repr__(self) -> str:
@@ -229,5 +229,5 @@ class Lost:
     partitions: frozenset[TopicPartition]
 
 
-#: What `Consumer.rebalances` iterates over.
+#: The events of `Consumer.rebalances`.
 Rebalance: TypeAlias = Assigned | RevokeRequested | Revoked | Lost

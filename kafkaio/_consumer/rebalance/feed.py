@@ -1,6 +1,6 @@
-"""Delivers rebalance events to those who listen, and holds partitions for them.
+"""Delivers rebalance events to listeners, and holds partitions for them.
 
-`RebalanceFeed` is the consumer's end: the assignment reports to it what happens. Each
+`RebalanceFeed` is the consumer's end: the assignment reports its changes to it. Each
 `Rebalances` is a listener's end, with a queue of its own.
 
 While a `RevokeRequested` waits in a listener's queue, or is the event that the listener
@@ -53,7 +53,7 @@ class CrossingPort(Protocol):
     """Takes the steps of a listener in the event loop of the feed, a thread away."""
 
     def take(self, step: Callable[[], Awaitable[T]]) -> Coroutine[Any, Any, T]:
-        """Take a step there, and return what it returns."""
+        """Take a step there, and return its result."""
         ...
 
     def ask(self, work: Callable[[], object]) -> None:
@@ -74,7 +74,7 @@ class Rebalances:
     ) -> None:
         self._feed = feed
         self._crossing = crossing
-        # Events that were not returned yet, and what holds the partitions of a request.
+        # Events that were not returned yet, each request with its hold.
         self._events: deque[tuple[Rebalance, Hold | None]] = deque()
         # Holds the partitions of the request that was returned last.
         self._hold: Hold | None = None
@@ -103,7 +103,7 @@ class Rebalances:
 
         Raises:
             UsageError: another task waits for the next event.
-            Exception: what made the consumer fail.
+            Exception: the crash of the consumer.
         """
         return (
             self._next() if self._crossing is None else self._crossing.take(self._next)
@@ -191,7 +191,7 @@ class Rebalances:
         self._wakeup.notify()
 
     def take_hold(self) -> Hold | None:
-        """Take over what holds the partitions of the event that was returned last."""
+        """Take over the hold of the event that was returned last."""
         hold, self._hold = self._hold, None
         return hold
 
@@ -201,7 +201,7 @@ class Rebalances:
 
 
 class RebalanceFeed:
-    """Delivers what happens to the assignment to every listener."""
+    """Delivers the changes of the assignment to every listener."""
 
     def __init__(self) -> None:
         self._member: HoldPort | None = None
@@ -220,7 +220,7 @@ class RebalanceFeed:
 
     @property
     def is_observed(self) -> bool:
-        """Whether a listener looks at the events, or may begin to."""
+        """Whether a listener takes the events, or may begin to."""
         return any(listener.is_holding for listener in self._listeners)
 
     def attach(self, member: HoldPort) -> None:
@@ -252,7 +252,7 @@ class RebalanceFeed:
         """Whether no event follows any more.
 
         Raises:
-            Exception: what made the consumer fail.
+            Exception: the crash of the consumer.
         """
         if self._failure is not None:
             raise self._failure
@@ -265,7 +265,7 @@ class RebalanceFeed:
 
         Raises:
             ClosedError: the consumer was closed.
-            Exception: what made the consumer fail.
+            Exception: the crash of the consumer.
         """
         listener = Rebalances(self)
         try:
@@ -278,7 +278,7 @@ class RebalanceFeed:
         finally:
             listener.close()
 
-    # ---- what happens --------------------------------------------------------------
+    # ---- changes -------------------------------------------------------------------
 
     def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """Partitions were added."""

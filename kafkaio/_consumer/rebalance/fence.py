@@ -23,11 +23,11 @@ from kafkaio.types import Record, TopicPartition
 
 
 class CommitFence:
-    """Checks what the user wants to commit.
+    """Checks the commits that the user calls for.
 
     Args:
-        ledger: what was handed out, by partition.
-        assignment: what is assigned, and what was.
+        ledger: the offsets handed out, by partition.
+        assignment: the partitions that are assigned, or were.
     """
 
     def __init__(self, ledger: OffsetLedger, assignment: PartitionAssignment) -> None:
@@ -44,9 +44,10 @@ class CommitFence:
         assignment, ledger = self._assignment, self._ledger
         if not assignment.is_member:
             return
+        # In their order, so that the error is the same each time.
         for tp in sorted(partitions):
             is_unreported = tp in assignment.unreported and not ledger.has_handed(tp)
-            # What is lost leaves the ledger later, when its callback's turn has come.
+            # A lost partition leaves the ledger later, when its callback's turn comes.
             is_lost = tp in assignment.lost_before_callback
             if tp not in ledger or is_unreported or is_lost:
                 raise _lost(tp, self._unassigned(tp))
@@ -62,7 +63,7 @@ class CommitFence:
         return f"is not assigned to this consumer{more}"
 
     def check_handed(self, partitions: Collection[TopicPartition]) -> None:
-        """Check partitions of which the user commits what it was handed.
+        """Check partitions of which the user commits all records handed out.
 
         Raises:
             PartitionLost: as `check`.

@@ -25,15 +25,15 @@ from kafkaio.types import TopicPartition
 
 
 class GrouplessAssigner:
-    """Waits for what is wanted, and assigns topics where there is no group.
+    """Assigns the partitions of topics for a consumer without a group.
 
     Topics are discovered, and all their partitions assigned. Fixed partitions are
-    assigned already: here the user learns of those that the cluster does not have, or
-    may not be described to this client.
+    assigned already: here an error is raised for those that the cluster does not have,
+    or that may not be described to this client.
 
     Args:
-        wanted: returns what the user wants to read now.
-        assignment: what is assigned.
+        wanted: returns the selection of the user.
+        assignment: the assignment to change.
         reader: hands the records out.
         cluster: discovers the topics.
         config: the consumer's options.
@@ -53,30 +53,30 @@ class GrouplessAssigner:
         self._cluster = cluster
         self._config = config
         self._wakeup = Wakeup()
-        # What was wanted when partitions were assigned last: a partition that appears
-        # in it afterwards is new.
+        # The selection for which partitions were assigned last: a partition that
+        # appears in it afterwards is new.
         self._done_for: ReadSelection | None = None
-        # What the topics subscribed to brought; and what was dropped with an earlier
-        # subscription, while the user was not told of that.
+        # The partitions of the topics subscribed to; and those that were dropped with
+        # an earlier subscription and are not reported to the user yet.
         self._of_topics = frozenset[TopicPartition]()
         self._gone = frozenset[TopicPartition]()
         # A wait that ends as soon as something else is wanted than this.
         self._wait: tuple[ReadSelection, anyio.CancelScope] | None = None
 
     def wake(self) -> None:
-        """Look again: what is wanted has changed, or the cluster has."""
+        """Update the assignment: the selection or the cluster has changed."""
         self._wakeup.notify()
         if self._wait is not None and self._wait[0] != self._wanted():
             self._wait[1].cancel()
 
     def start_over(self) -> None:
-        """Nothing is wanted any more: what is wanted next is new, even if the same."""
+        """Forget the selection: the next one is new, even if it is the same."""
         self._done_for = None
         self._gone |= self._of_topics
         self._of_topics = frozenset()
 
     async def run(self) -> None:
-        """Assign what there is, whenever it changes."""
+        """Assign the partitions that exist, whenever they change."""
         pause = self._config.retry_backoff_max_ms / 1000
         while True:
             await self._wakeup.wait()
@@ -92,7 +92,7 @@ class GrouplessAssigner:
                 self.wake()
 
     async def update(self, within: float) -> None:
-        """Assign what there is now, once it is known.
+        """Assign the partitions that exist now, once they are known.
 
         Args:
             within: seconds to wait for topics and partitions.
@@ -113,7 +113,7 @@ class GrouplessAssigner:
             with self._waiting(wanted) as scope:
                 await self._discover(wanted, within)
             if scope.cancelled_caught or self._wanted() != wanted:
-                return  # whoever changed what is wanted has woken this task
+                return  # the call that changed the selection has woken this task
             self._done_for = wanted
         if wanted.is_subscription:
             there = wanted.partitions_in(

@@ -1,4 +1,4 @@
-"""What all offset stores have in common, and stores that combine others.
+"""The errors of all offset stores, and stores that combine others.
 
 A consumer with an ``offset_store`` loads offsets from it when partitions are assigned,
 and commits to it. The consumer remains responsible for the order of commits, for
@@ -76,10 +76,10 @@ class DualOffsetStore:
     async def load(
         self, group: GroupMetadata, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Read from the primary, and from the secondary what the primary lacks.
+        """Read from the primary, and missing offsets from the secondary.
 
         Raises:
-            KafkaError: what either of them raises.
+            KafkaError: raised by either of them.
             OffsetStoreError: either of them raised another error, which is the cause.
         """
         with store_errors(self.primary, "read"):
@@ -96,9 +96,11 @@ class DualOffsetStore:
         """Commit to both. If the secondary fails, the primary has the offsets anyway.
 
         Raises:
-            KafkaError: what either of them raises.
+            KafkaError: raised by either of them.
             OffsetStoreError: either of them raised another error, which is the cause.
         """
+        # In this order: `load` prefers the primary, whose offset is then the newer one
+        # after a failure in between.
         for store in (self.primary, self.secondary):
             with store_errors(store, "write"):
                 await store.commit(group, offsets)
@@ -128,6 +130,7 @@ class InKafka:
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """Fetch the committed offsets."""
         del group  # the consumer's own
+        # A store leaves out the partitions that have no offset.
         found = await self._load(frozenset(partitions))
         return {tp: at for tp, at in found.items() if at is not None}
 
@@ -140,7 +143,9 @@ class InKafka:
 
 
 def bound(store: OffsetStore, kafka: OffsetStore) -> OffsetStore:
-    """The store with ``kafka`` in place of each `KafkaOffsetStore`."""
+    """Return the store with ``kafka`` in place of each `KafkaOffsetStore`."""
+    # A new object for each call: the call has a fence and a time of its own, and the
+    # user's store may serve several consumers.
     match store:
         case KafkaOffsetStore():
             return kafka
@@ -158,14 +163,14 @@ def store_errors(store: OffsetStore, what: str) -> Generator[None]:
 
     Args:
         store: the store that is called.
-        what: what it is called for: "read" or "write".
+        what: the purpose of the call: "read" or "write".
 
     Raises:
-        OffsetStoreError: an error that is no KafkaError was raised; it is the cause.
+        OffsetStoreError: another error than a KafkaError was raised; it is the cause.
     """
     try:
         yield
-    except KafkaError:
+    except KafkaError:  # of `InKafka`, or of the inner store of two
         raise
     except Exception as error:
         raise OffsetStoreError(

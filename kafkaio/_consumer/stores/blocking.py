@@ -48,7 +48,7 @@ class ThreadedStore:
         """Read the offsets that there are.
 
         Raises:
-            Exception: what reading raises.
+            Exception: raised by reading.
         """
         chosen = tuple(partitions)
         return await anyio.to_thread.run_sync(self._read, group.group_id, chosen)
@@ -62,8 +62,9 @@ class ThreadedStore:
         of a later call.
 
         Raises:
-            Exception: what writing raises.
+            Exception: raised by writing.
         """
+        # Here, in the order of the calls: threads begin in any order.
         number = next(self._numbers)
         await anyio.to_thread.run_sync(
             partial(self._write_newer, number, group.group_id, dict(offsets))
@@ -76,5 +77,7 @@ class ThreadedStore:
                 for tp, at in offsets.items()
                 if self._written.get((group_id, tp), 0) < number
             }
+            # Before the write, so that a write which fails halfway is not followed by
+            # an older one.
             self._written |= {(group_id, tp): number for tp in newer}
             self._write(group_id, newer)

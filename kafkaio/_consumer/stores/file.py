@@ -81,6 +81,7 @@ class FileOffsetStore:
     def _commit(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
+        # In a fixed order: a crash in between leaves the first partitions committed.
         for tp in sorted(offsets):
             path = self._path(group_id, tp)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,11 +116,13 @@ def _decode(data: bytes) -> OffsetAndMetadata:
 
 
 def _replace(path: Path, data: bytes) -> None:
+    # In the same directory: a rename is atomic within one file system only.
     number, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
     try:
         with open(number, "wb") as file:
             file.write(data)
             file.flush()
+            # Before the rename: a crash could leave the new name on an empty file.
             os.fsync(number)
         os.replace(name, path)
     except BaseException:

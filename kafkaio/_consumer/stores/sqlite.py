@@ -105,6 +105,7 @@ class SQLiteOffsetStore:
         Raises:
             sqlite3.Error: the database cannot be written.
         """
+        # The database may be the caller's own, in which the table does not exist yet.
         connection.execute(_CREATE)
         connection.executemany(
             _WRITE,
@@ -118,6 +119,7 @@ class SQLiteOffsetStore:
         self, group_id: str, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         found = dict[TopicPartition, OffsetAndMetadata]()
+        # The connection as a context manager ends the transaction; it does not close.
         with closing(self._connect()) as connection, connection:
             connection.execute(_CREATE)
             for tp in partitions:

@@ -18,7 +18,7 @@ class _KazooResult(Protocol):
 
 
 class _KazooClient(Protocol):
-    # The part of kazoo's client that is used.
+    # The methods of kazoo's client that this module uses.
     def start(self, timeout: float) -> None: ...
     def stop(self) -> None: ...
     def close(self) -> None: ...
@@ -75,7 +75,7 @@ class ZooKeeperOffsetStore:
 
         Raises:
             OffsetStoreError: a node does not hold an offset.
-            Exception: what kazoo raises.
+            Exception: raised by kazoo.
         """
         return await self._threads.load(group, partitions)
 
@@ -88,7 +88,7 @@ class ZooKeeperOffsetStore:
         of a later call.
 
         Raises:
-            Exception: what kazoo raises.
+            Exception: raised by kazoo.
         """
         await self._threads.commit(group, offsets)
 
@@ -103,6 +103,7 @@ class ZooKeeperOffsetStore:
             client.start(self._timeout)
             yield client
         finally:
+            # Ends the session at once: ZooKeeper need not wait for its timeout.
             client.stop()
             client.close()
 
@@ -113,6 +114,7 @@ class ZooKeeperOffsetStore:
 
         found = dict[TopicPartition, OffsetAndMetadata]()
         with self._session() as client:
+            # All requests are sent before the first answer is awaited.
             asked = {tp: client.get_async(_path(group_id, tp)) for tp in partitions}
             for tp, pending in asked.items():
                 try:

@@ -159,7 +159,7 @@ class ThreadedCore:
         return await self.thread.call(work)
 
     def _settle(self) -> None:
-        # Finish what was taken, and return the rest to the reader; in the thread.
+        # Finish the records taken, and return the rest to the reader; in the thread.
         self._handoff.settle()
         while self._polls:
             self._read_again()
@@ -340,14 +340,14 @@ class ThreadedCore:
     async def commit_for_user(
         self, what: ToCommit | None, within: float, mark: HandedOut | None = None
     ) -> None:
-        """Commit what the user has been handed by now, or what it names."""
+        """Commit the records that the user was handed by now, or those it names."""
         mark = mark or self._handoff.mark()
         await self.call(lambda: self._core.commit_for_user(what, within, mark))
 
     # Transactions of a producer
 
     def offsets_in_transaction(self, what: object) -> TransactionOffsets | None:
-        """Return what ``commit(what)`` would commit, for a transaction."""
+        """Return the offsets that ``commit(what)`` would commit, for a transaction."""
         mark = self._handoff.mark()
         found = self.ask(lambda: self._core.offsets_in_transaction(what, mark))
         if found is not None:
@@ -357,7 +357,7 @@ class ThreadedCore:
     def join_transaction(
         self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
     ) -> JoinedAcross:
-        """Begin to hold what is handed out; the callbacks run in the user's loop."""
+        """Begin to hold partitions; the callbacks run in the user's loop."""
         thread = self.thread
 
         def revoke() -> None:
@@ -369,16 +369,16 @@ class ThreadedCore:
         joined = self.ask(lambda: self._core.join_transaction(revoke, lost))
         return JoinedAcross(joined, self, self._handoff.mark, self._settle)
 
-    # What rebalances do
+    # Rebalances
 
     def rebalances(self) -> Rebalances:
-        """Return an iterator over what rebalances do from now on."""
+        """Return an iterator over the events of rebalances from now on."""
         self._core.life.check_process()
         feed = self._core.assigned.feed
         return self.ask(lambda: Rebalances(feed, Crossing(self)))
 
     async def next_revoke(self) -> tuple[RevokeRequested, Hold]:
-        """Return the next request of a revocation, and what keeps its partitions."""
+        """Return the next request of a revocation, and the hold of its partitions."""
         found = list[tuple[RevokeRequested, Hold]]()
 
         async def work() -> None:
@@ -395,12 +395,12 @@ class ThreadedCore:
 
     @property
     def observer(self) -> Observer:
-        """Hears what happens."""
+        """The observer of the cluster."""
         return self._core.observer
 
     @property
     def wanted(self) -> ReadSelection:
-        """What is to be read."""
+        """The selection of topics or partitions."""
         return self._core.wanted
 
     # Everything else runs in the thread as it is. `Final` makes every type checker take

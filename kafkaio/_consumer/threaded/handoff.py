@@ -4,8 +4,8 @@ Records cross in chunks. A chunk that is iterated over stays in the `Handoff`, w
 user takes one record after the other without asking the I/O thread. Polls, batches and
 tables cross as a whole; a `Transfer` stands for one that is on its way.
 
-The ledger belongs to the I/O thread, so it hears late of what the user has taken: when
-somebody is about to look (`Handoff.sync`), or when the user asks for more
+The ledger belongs to the I/O thread, so it learns late which records the user has
+taken: before it is read (`Handoff.sync`), or when the user asks for more
 (`Handoff.settle`). No lock is needed, because each attribute is written in one thread
 only while the other reads it: the user's thread moves `_at`, `_number` and
 `Transfer.received` forward; the I/O thread writes all else, and replaces the chunk
@@ -23,11 +23,11 @@ from kafkaio.types import Record, TopicPartition
 
 
 class ReaderPort(Protocol):
-    """What the handoff needs of the reader."""
+    """The reader, for a handoff."""
 
     @property
     def ledger(self) -> OffsetLedger:
-        """What was handed out and finished."""
+        """The offsets handed out and finished."""
         ...
 
     @property
@@ -36,10 +36,10 @@ class ReaderPort(Protocol):
         ...
 
     def sync(self) -> None:
-        """Bring the ledger up to date with what was handed out."""
+        """Bring the ledger up to date with the records handed out."""
 
     def take_back(self, *partitions: TopicPartition) -> None:
-        """Hand out again what is not finished of these partitions."""
+        """Hand out again the unfinished records of these partitions."""
 
 
 class Transfer:
@@ -58,7 +58,7 @@ class Transfer:
 
 
 class Handoff:
-    """What was read in the I/O thread and is taken in the user's.
+    """The records that were read in the I/O thread and are taken in the user's.
 
     `take`, `mark` and `receive` are for the user's thread. Everything else runs in the
     I/O thread: `fill` and `settle` while the user's thread waits for that, the other
@@ -66,7 +66,7 @@ class Handoff:
 
     Args:
         reader: see `ReaderPort`.
-        is_interrupted: whether the user must hear of something before it gets another
+        is_interrupted: whether something must be reported to the user before the next
             record; called in the user's thread.
     """
 
@@ -89,7 +89,7 @@ class Handoff:
         self._at = self._synced = 0
         # Number of records that were taken of earlier chunks.
         self._before = 0
-        # What is on its way to the user, or arrived last, by partition.
+        # The transfer on its way to the user, or the last one, by partition.
         self._transfers: dict[TopicPartition, Transfer] = {}
         # Number of marks that were made.
         self._number = 0
@@ -142,11 +142,11 @@ class Handoff:
         self._records = records
 
     def sync(self) -> None:
-        """Tell the ledger what is finished: all records but the one taken last."""
+        """Note in the ledger that all records but the one taken last are finished."""
         self._finish(max(0, self._at - 1))
 
     def settle(self) -> None:
-        """Finish what was taken, and return the other records to the reader.
+        """Finish the records taken, and return the others to the reader.
 
         The user asks for more, or for something else. Records that were returned are
         handed out again if their partition is still assigned.
@@ -163,7 +163,7 @@ class Handoff:
     def acknowledge(
         self, mark: HandedOut, partitions: Collection[TopicPartition]
     ) -> None:
-        """Finish what the user had been handed of these partitions at a mark.
+        """Finish the records of these partitions that the user had at a mark.
 
         Records that had come here by then, and were not taken, are not finished.
         """

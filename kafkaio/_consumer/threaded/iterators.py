@@ -1,7 +1,7 @@
 """How the steps of iterators cross from the user's thread to the I/O thread.
 
 A `Crossing` takes the steps of one iterator in the I/O thread, whatever the iterator
-is. What a step returns is kept here until the user's task goes on. If that task was
+is. The value of a step is kept here until the user's task goes on. If that task was
 cancelled meanwhile, the value is undone (records are returned to the reader) or, where
 nothing needs to be undone, the next step returns it.
 """
@@ -38,7 +38,7 @@ class IoThreadPort(Protocol):
 
 
 class CrossedPort(Protocol):
-    """Hears how far a value of a step has come."""
+    """Follows the value of a step on its way from one thread to the other."""
 
     def sent(self) -> None:
         """Note that a step returned a value; in the I/O thread."""
@@ -56,7 +56,7 @@ class Crossing:
     Args:
         thread: the I/O thread.
         before: called before each step, in the I/O thread.
-        crossed: hears how far the values come; None if nothing is to be undone.
+        crossed: follows the values; None if nothing is to be undone.
     """
 
     __slots__ = ("_before", "_crossed", "_kept", "_thread")
@@ -77,16 +77,19 @@ class Crossing:
         self._thread.ask(work)
 
     async def take(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Take a step in the I/O thread, and return what it returns."""
+        """Take a step in the I/O thread, and return its result."""
         if self._crossed is None:
             return await self._take(step)
         try:
             value = await self._take(step)
         except BaseException:
+            # Cancelled after the step had ended in the I/O thread. Its records count as
+            # handed out there, and nobody would ever get them.
             if self._kept:
                 self._kept.clear()
                 self._thread.ask(self._crossed.undo)
             raise
+        # There is no await between this and the return: the user has the value.
         self._crossed.received()
         return value
 
@@ -99,6 +102,7 @@ class Crossing:
                 detach(value)  # it needs nothing of the I/O thread any more
             if self._crossed is not None:
                 self._crossed.sent()
+            # Last: a value that is kept can be undone.
             self._kept.append(value)
 
         if not self._kept:
@@ -111,9 +115,9 @@ class Transit:
     """Records on their way to the user (`CrossedPort`).
 
     Args:
-        handoff: knows what is on its way.
+        handoff: keeps the records that are on their way.
         read: returns the partitions that the step read.
-        take_back: returns what the step read to the reader.
+        take_back: returns the records of the step to the reader.
     """
 
     __slots__ = ("_handoff", "_read", "_take_back", "_transfer")
@@ -148,10 +152,10 @@ class ReadCrossing:
 
     Args:
         core: runs the reads in the I/O thread.
-        reader: what is read.
+        reader: hands the records out.
         thread: the I/O thread.
-        handoff: knows what is on its way.
-        settle: finishes what the user has taken.
+        handoff: keeps the records that are on their way.
+        settle: finishes the records that the user has taken.
     """
 
     __slots__ = ("_core", "_crossing")
@@ -169,6 +173,8 @@ class ReadCrossing:
             return reader.read_now()
 
         def take_back() -> None:
+            # `settle` finished everything before the step, so the records that are not
+            # finished are those of the step.
             reader.sync()
             reader.take_back()
 
@@ -200,7 +206,7 @@ class LaneCrossing(Crossing):
     Args:
         track: the lane.
         thread: the I/O thread.
-        handoff: knows what is on its way.
+        handoff: keeps the records that are on their way.
     """
 
     __slots__ = ("_handoff", "_track")
@@ -209,6 +215,8 @@ class LaneCrossing(Crossing):
         def take_back() -> None:
             reader = track.reader
             reader.sync()
+            # A partition that is assigned again belongs to another lane, whose position
+            # must not move.
             if track.tp in reader.positions and not track.is_over:
                 reader.take_back(track.tp)
 
@@ -221,7 +229,9 @@ class LaneCrossing(Crossing):
         return LaneCrossing(self._track, self._thread, self._handoff)
 
     async def commit(self, commit: Callable[[HandedOut], Awaitable[None]]) -> None:
-        """Commit in the I/O thread what the user has been handed by now."""
+        """Commit in the I/O thread the records that the user was handed by now."""
+        # Taken in the user's thread, before the call crosses: records that arrive in
+        # the meantime are not part of this commit.
         mark = self._handoff.mark()
         await self._thread.call(lambda: commit(mark))
 
@@ -231,8 +241,8 @@ class LaneCrossings(Crossing):
 
     Args:
         thread: the I/O thread.
-        handoff: knows what is on its way.
-        settle: finishes what the user has taken.
+        handoff: keeps the records that are on their way.
+        settle: finishes the records that the user has taken.
     """
 
     __slots__ = ("_handoff",)

@@ -1,12 +1,12 @@
 """The accumulator: gathers records into batches and decides which go out when.
 
 Theory of operation. A record is placed (`Placement`) in the open batch of its
-partition, or waits undesignated while its topic is not known. Most records go into the
-open batch directly, past the accumulator: the batch is leased (`Budget`). The sender
+partition, or waits undesignated while its topic is not known. Most records go directly
+into the open batch, past the accumulator: the batch is leased (`Budget`). The sender
 asks the `Outbox` which brokers have something to send, and drains them. Each attempt to
 send a batch ends once (`Completion`): the batch is acknowledged, sent again, or failed.
-What may be sent, and whether a batch may be leased, the `Gate` decides. All parts work
-on one `Backlog`, the records held.
+The `Gate` decides which batches may be sent, and which may be leased. All parts work on
+one `Backlog`, the records held.
 
 The parts never perform I/O and read no clock: times are arguments, in seconds of one
 monotonic clock. The bytes of all batches together never exceed ``buffer_memory``.
@@ -67,12 +67,12 @@ class Accumulator:
 
     Attributes:
         backlog: the records held, and what has changed.
-        gate: what may be sent and leased.
+        gate: decides which batches may be sent and leased.
         budget: the buffer memory.
         availability: which partitions cannot be written at the moment.
         share: how much of the memory these may take.
         placement: takes records in, and metadata.
-        outbox: what to send.
+        outbox: chooses the batches to send.
         completion: ends each attempt to send a batch.
     """
 
@@ -118,7 +118,7 @@ class Accumulator:
             gate.raise_barrier(Barrier.PARTITIONER)
 
     def expire(self, now: float) -> list[Receipt]:
-        """Fail what waited too long for metadata or for its acknowledgement.
+        """Fail records that waited too long for metadata or for their acknowledgement.
 
         Returns:
             The receipts that failed by this.
@@ -163,10 +163,10 @@ class Accumulator:
     def drop_unsent(
         self, error: Callable[[ProduceBatch | None], Exception]
     ) -> list[Receipt]:
-        """Fail what was never sent, because its transaction is aborted.
+        """Fail batches that were never sent, because their transaction is aborted.
 
-        Batches on the wire, or of which an attempt was not answered, are kept until
-        their fate is known.
+        Batches that are on the wire, or that may be in the log, are kept until their
+        outcome is known.
 
         Args:
             error: makes the error of a batch, or with None that of records without a
@@ -186,17 +186,12 @@ class Accumulator:
         return dropped + self.completion.drop_unsent(error)
 
     def refuse(self, node_id: int, error: Exception) -> list[Receipt]:
-        """Fail what a broker would get and was never sent: it refuses the client.
+        """Fail batches for a broker that refuses the client, if they were never sent.
 
         Returns:
             The receipts that failed by this.
         """
         return self.completion.drop_unsent(lambda _: error, node_id)
-
-    @property
-    def is_drained(self) -> bool:
-        """Whether no record waits and none is on the wire."""
-        return self.backlog.is_empty
 
     def expire_at(self, deadline: float) -> None:
         """Let every batch expire at ``deadline``, unless it does so before.

@@ -1,10 +1,10 @@
 """Availability: which partitions cannot be written at the moment.
 
-It is known from what became of earlier attempts. A partition is *stalled* if it has no
-leader, if a batch of it failed and is to be sent again, if requests to its leader get
-lost, or if its leader has accepted nothing for a while. All this ends with the first
-answer, or when nothing is left that could be answered: so every record that is kept
-away from a partition leaves something behind that finds out when it is well again.
+Earlier attempts show it. A partition is *stalled* if it has no leader, if a batch of it
+failed and is to be sent again, if requests to its leader get lost, or if its leader has
+accepted nothing for a while. This ends with the first answer, or when nothing is left
+that could be answered. So a partition that records avoid always has a batch that will
+show when it can be written again.
 
 Two rules depend on it. Records without a key leave a stalled partition (KIP-794), and
 stalled partitions together take at most a share of the buffer
@@ -23,11 +23,10 @@ from kafkaio.types import TopicPartition
 _FOREVER = float("inf")
 _NONE: frozenset[int] = frozenset()
 #: Seconds without an answer after which a broker counts as stalled for the share of the
-#: buffer, unless ``availability_timeout`` says less. Much longer than a slow answer:
-#: but one that is slower loses only what is above the share.
+#: buffer, unless ``availability_timeout`` is less. Slow answers seldom take so long; a
+#: broker that is slower only gets no more memory than the share.
 _SILENCE = 1.0
-#: Seconds until larger requests are tried again: the broker may have been at fault, and
-#: not their size.
+#: Seconds until larger requests are tried again; size may not have been the cause.
 _LIMITED_FOR = 600.0
 
 
@@ -55,7 +54,7 @@ class NodeState:
         self._limited_until: float = 0.0
         self.in_flight: int = 0
         self.first: int = 0
-        # Since when something was ready that has not been sent; None if nothing is.
+        # Since when a batch has been ready and not sent; None if none is.
         self._ready_since: float | None = None
         # Since when requests in flight have had no answer; None if none is in flight.
         self._quiet_since: float | None = None
@@ -149,7 +148,7 @@ class Availability:
             state = self.nodes[node_id] = NodeState()
         return state
 
-    # What became of attempts.
+    # The results of attempts.
 
     def attempt_failed(self, queue: PartitionQueue) -> None:
         """Note that a batch was not written, and waits to be sent again."""
@@ -193,12 +192,12 @@ class Availability:
         return min((at for at in stalls_at.values() if at > now), default=_FOREVER)
 
     def learned(self) -> None:
-        """Note that there are new metadata, with other leaders perhaps."""
+        """Note new metadata: leaders may have changed."""
         self.changes += 1
 
     def _reconsider(self, topic: str) -> None:
         self.changes += 1
-        # The next record without a key comes to the placement, which chooses anew.
+        # So the next record without a key comes to the placement, which chooses anew.
         topics = self._backlog.topics.get(topic)
         if topics is not None:
             topics.sticky.left -= self._open_batches.unstick(topic)
@@ -209,7 +208,7 @@ class Availability:
         for topic in self._backlog.topics:
             self._reconsider(topic)
 
-    # What follows.
+    # Consequences.
 
     def is_avoided(self, queue: PartitionQueue) -> bool:
         """Whether records without a key should go to another partition, if they can."""
@@ -222,7 +221,7 @@ class Availability:
         )
 
     def usable(self, topic: TopicQueues) -> Sequence[int]:
-        """Return the partitions that records without a key may go to; never none.
+        """Return the partitions that records without a key may go to; never empty.
 
         Those that are not avoided; if there are none, those with a leader; if there are
         none, all.
@@ -241,7 +240,7 @@ class Availability:
         return tuple(usable) or partitions
 
     def is_without_choice(self, topic: TopicQueues) -> bool:
-        """Whether records without a key stay where they are, though it is stalled."""
+        """Whether the sticky partition is stalled, and no other one is better."""
         number = topic.sticky.partition
         queue = topic.queues.get(number)
         if queue is None or not self.is_avoided(queue):
@@ -249,7 +248,8 @@ class Availability:
         return number in self.usable(topic)
 
     def _failing_nodes(self) -> Set[int]:
-        # One to which nothing is sent any more would never be found to be well again.
+        # Only brokers that have batches to send: with another one, no request would
+        # ever show that it answers again.
         if not self.failing:
             return _NONE
         leaders = {queue.leader for queue in self._backlog.active.values()}

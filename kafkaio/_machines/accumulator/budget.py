@@ -1,8 +1,8 @@
-"""The budget: what the records of a producer take up of ``buffer_memory``.
+"""The budget: how much of ``buffer_memory`` the records of a producer use.
 
-A record is charged with what it adds to its batch; a batch returns its charge when its
-last attempt has ended, not when its receipt is settled, so that a batch which expired
-on the wire still counts.
+A record is charged with the bytes that it adds to its batch. A batch returns its charge
+when its last attempt has ended, not when its receipt is settled: a batch that expired
+on the wire still needs its memory.
 
 Most records go into the open batch of their partition without a call of the
 accumulator (see `kafkaio._records._append`). Such a batch is *leased*: it is charged in
@@ -25,7 +25,7 @@ from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import RecordTooLarge
 from kafkaio.types import TopicPartition
 
-#: A smaller lease would not be worth its cost.
+#: A smaller lease costs more than the calls that it saves.
 _LEAST_LEASE = 1_024
 #: More than any batch can reach.
 _NO_LIMIT = 2**31 - 1
@@ -146,7 +146,7 @@ class Budget:
         # With hundreds of partitions the buffer could not hold a whole batch for each.
         others = max(topic.partition_count, len(self._active))
         free = self._limits.buffer_memory - self.used
-        if others > 1:  # what is reserved is not leased
+        if others > 1:  # the reserve for partitions that hold little is not leased
             free -= self._reserved
         share = free // others
         if share >= rest:
@@ -176,8 +176,8 @@ class Budget:
         )
 
     def _is_held(self, topic: TopicQueues, batch: ProduceBatch) -> bool:
-        # Above its share of the memory, each record of a partition without progress
-        # has to be asked about.
+        # A partition without progress must not grow past the share unnoticed: each of
+        # its records has to come through the accumulator.
         queue = topic.queues[batch.partition.partition]
         return batch.partition in self.held_back or self._availability.is_avoided(queue)
 
@@ -196,7 +196,8 @@ class Budget:
         """Let no more records into the batch past the accumulator."""
         if batch.is_leased:
             self.withdraw(batch)
-            # The batch is charged for its records alone; it must reserve no more.
+            # From now on the batch is charged for its records alone, so the builder
+            # must not allocate ahead.
             batch.builder.promise(0)
 
     def end_leases(self) -> None:

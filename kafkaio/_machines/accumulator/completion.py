@@ -1,11 +1,11 @@
-"""Landing: what became of batches that were sent, and of those that waited too long.
+"""Completion: ends the attempts to send batches, and batches that waited too long.
 
-Each attempt to send a batch *lands* once: the batch is acknowledged, is put back to be
+Each attempt to send a batch ends once: the batch is acknowledged, is put back to be
 sent again, or fails. A batch that is too large is split, and a batch that was refused
 because of some records is sent again without them; both times its receipt moves to
-those of the new batches. A batch that expires on the wire fails at once for its
-deliveries. It still lands later, because its answer counts for the sequence and its
-bytes are in memory until then.
+those of the new batches. A batch that expires on the wire fails for its deliveries at
+once. Its attempt still ends later, because the answer counts for the sequence, and
+because its bytes stay in memory until then.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Completion:
         limits: sizes and times.
         backlog: all records held.
         budget: gets the charges back.
-        availability: learns which partitions could be written, and which not.
+        availability: notes which partitions could be written, and which not.
         new_builder: makes the builder of a batch of the given target size.
         new_receipt: makes the receipt of a topic, partition and ``count`` of records.
     """
@@ -93,7 +93,7 @@ class Completion:
             batch: the batch.
             cause: why.
             retry_at: when it may be sent again.
-            is_busy: whether the partition is well, and is ready in a moment.
+            is_busy: whether the partition is only busy for a moment, and not stalled.
         """
         queue = self._sent_again(batch, cause, retry_at, is_busy=is_busy)
         if queue is not None and queue.sequence is not None:
@@ -128,11 +128,12 @@ class Completion:
         is_busy: bool = False,
     ) -> PartitionQueue | None:
         if batch.is_expired:
+            # Its deliveries have failed: it must not be written now.
             self.failed(batch, cause)
             return None
         queue = self._take_off_wire(batch)
         batch.cause = cause
-        # With a leader that is newer than the attempt, there is no reason to wait.
+        # The leader changed after the attempt: the new one can be asked at once.
         is_moved = queue.leader >= 0 and batch.sent_to != (
             queue.leader,
             queue.leader_epoch,
@@ -155,7 +156,7 @@ class Completion:
             batch: the batch.
             cause: why.
             may_be_written: whether the broker may have the batch; then its parts are
-                ambiguous, because it would not know them again.
+                ambiguous, because it would not recognise them as duplicates.
         """
         builders: list[BatchBuilder] = []
         places: list[int] = []
@@ -164,6 +165,7 @@ class Completion:
         topic.batch_size = min(topic.batch_size, half)
         for record in batch.builder.records():
             if not builders or builders[-1].try_append(*record) < 0:
+                # The first record of a batch may exceed the target, so it always fits.
                 builders.append(self._new_builder(half))
                 builders[-1].try_append(*record)
             places.append(len(builders) - 1)
@@ -266,6 +268,7 @@ class Completion:
         if not queue.waiting and not queue.on_wire:
             self._backlog.active.pop(queue.partition, None)
             if queue.is_refused:
+                # Without a batch, nothing would show that it can be written again.
                 self._availability.attempt_ended(queue)
 
     # Time
@@ -294,18 +297,19 @@ class Completion:
 
         After the deadline of the backlog, fail all of them.
 
-        A batch that has been open for a good while takes no more records: the timeout
-        runs from its first record, and the last one would fail with it.
+        A batch that has been open for long is sealed: the timeout runs from its first
+        record, and later ones would fail with it.
 
         Returns:
             The receipts that failed by this.
         """
         expired = []
         # The same sum as in next_expiry. With another one, rounding could wake the
-        # sender for something that does not happen yet.
+        # sender before the batch expires by this comparison, again and again.
         patience = self._limits.delivery_timeout
         if now >= self._backlog.deadline:
             patience = -_FOREVER
+        # A copy: a queue whose last batch fails is removed from the active ones.
         for queue in list(self._backlog.active.values()):
             while queue.waiting and queue.waiting[0].created + patience <= now:
                 batch = queue.waiting[0]
@@ -344,8 +348,8 @@ class Completion:
     ) -> list[Receipt]:
         """Fail the batches that are certainly not in the log, and will not be sent.
 
-        What is on the wire, or may have been appended by an earlier attempt, is kept
-        until that is known.
+        Batches that are on the wire, or that an earlier attempt may have appended, are
+        kept until their outcome is known.
 
         Args:
             error: makes the error of a batch.
@@ -389,6 +393,7 @@ class Completion:
     def _expire(
         self, queue: PartitionQueue, batch: ProduceBatch, error: Exception
     ) -> None:
+        # It stays on the wire: the sequence needs the answer to go on after it.
         batch.is_expired = True
         if queue.sequence is not None:
             queue.sequence.expired(batch)

@@ -26,7 +26,7 @@ _FOREVER = float("inf")
 
 
 class Outlook(NamedTuple):
-    """What the sender can do now, and when to look again.
+    """The brokers to send to now, and when to check again.
 
     Attributes:
         nodes: brokers that have something to send and can take a request.
@@ -74,10 +74,10 @@ class Outbox:
         return self._availability.node(node_id)
 
     def outlook(self, now: float) -> Outlook:
-        """Return which brokers have something to send now, and when to look again."""
+        """Return which brokers have something to send now, and when to check again."""
         ready: list[int] = []
-        # Brokers whose other partitions need no look: a ready one is drained of all its
-        # batches anyway, and one that can take no request is looked at when it answers.
+        # Brokers whose other partitions need no check: a ready one is drained of all
+        # its batches, and one that cannot take a request is checked when it answers.
         done: set[int] = set()
         is_leaderless = False
         backlog, sendable = self._backlog, self._gate.sendable
@@ -96,8 +96,8 @@ class Outbox:
                 is_leaderless |= sendable(queue) is not None
                 continue
             node = nodes.get(leader) or self.node(leader)
-            # To a broker that fails, one request at a time: that shows which request a
-            # connection breaks under.
+            # A broker that fails gets one request at a time, which shows under which
+            # request its connection breaks.
             if node.in_flight >= most or (
                 node.in_flight and leader in availability.failing
             ):
@@ -120,6 +120,8 @@ class Outbox:
     ) -> float:
         if batch.attempts or batch.is_sealed or self.is_urgent:
             return batch.retry_at
+        # Lingering gains nothing where another batch waits behind this one, or where
+        # the leader has nothing to do.
         if len(queue.waiting) > 1 or not node.in_flight:
             return 0.0
         return batch.created + self._limits.linger

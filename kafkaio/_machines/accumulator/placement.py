@@ -6,8 +6,8 @@ record is appended to the open batch of the partition, or begins a new one. A re
 whose topic's metadata is not known yet waits for it, *undesignated*.
 
 Most records come here only to begin a batch; the next ones go into it past the
-accumulator (see `kafkaio._machines.accumulator.budget`). What such records added to the
-sticky partition is subtracted from its share before a record is placed there.
+accumulator (see `kafkaio._machines.accumulator.budget`). Their bytes in the sticky
+partition are subtracted from its share before a record is placed there.
 
 While rows of a table are taken in, a partition that has its turn stands in for the
 sticky one (`Placement.turn`). If it becomes unusable meanwhile, the rest of its run is
@@ -92,9 +92,9 @@ class Chooser:
             record: the record.
 
         Raises:
-            ArgumentValueError: the custom partitioner returned no partition of the
-                topic.
-            Exception: what the custom partitioner raises.
+            ArgumentValueError: the custom partitioner did not return a partition of
+                the topic.
+            Exception: the custom partitioner raised it.
         """
         _, key, value, _ = record
         if self._custom is not None:
@@ -141,8 +141,8 @@ class Chooser:
     ) -> int:
         """Return the partition of a topic whose turn is next.
 
-        One for which more than its even part of the memory waits is passed over, if
-        there is another: its broker is slower than those of the others.
+        A partition that holds more than its even part of the memory is passed over, if
+        another one does not: its broker is slower than the others.
 
         Args:
             topic: the topic, whose partition count is known.
@@ -173,11 +173,11 @@ class Placement:
         new_receipt: makes the receipt of a topic, partition and ``count`` of records.
 
     Attributes:
-        on_failed: called with the error of records that cannot get a partition, once
-            the others have theirs.
-        on_missing: called with a partition that records wait for, and that its topic
-            does not have by new metadata; once, until it has it.
-        why_undescribed: says why metadata has not come yet, for error messages.
+        on_failed: called with the error of records that cannot get a partition, after
+            the other records got theirs.
+        on_missing: called once with a partition that records wait for and that the
+            topic does not have; again only if it existed meanwhile.
+        why_undescribed: returns why metadata has not come yet, for error messages.
     """
 
     def __init__(  # noqa: PLR0913 - the parts that it needs
@@ -258,11 +258,11 @@ class Placement:
         """Find out where a record would go now.
 
         Returns:
-            The partition to name when the record is taken in, None to leave it to the
-            partitioner, which is the case unless that is the user's: it is called once
-            for each record. And where the record would go: -1 for a partition that is
-            not known yet, or for a sticky one that is stalled like all others; None if
-            the sticky partitioner has a choice.
+            The partition to name when the record is taken in; None to choose it then.
+            A partition that the user's partitioner chose is named, because that is
+            called once for each record. And the place of the record: -1 for a partition
+            that is not known yet, or for a sticky one that is stalled like all others;
+            None if the sticky partitioner has a choice.
 
         Raises:
             ArgumentValueError: a custom partitioner returned no partition of the topic.
@@ -362,11 +362,12 @@ class Placement:
         ):
             usable = availability.usable(topic)
             if sticky.partition not in usable:
-                # What is in its batch stays there, and is sent when that is possible.
+                # The records in its batch stay there, to keep their order.
                 sticky.switch(self._chooser.draw(topic, usable))
                 queue = topic.queues.get(sticky.partition)
         if queue is not None and sticky.left > 0:
-            # First: that a batch is full is only known from a record that does not fit.
+            # Before the switch: only a record that does not fit shows that the batch
+            # is full.
             put = self._add(topic, queue, record)
         if put is None:
             if sticky.is_due(size):
@@ -415,6 +416,7 @@ class Placement:
         if closes_at < backlog.expires_at:
             backlog.expires_at = closes_at
         queue.waiting.append(batch)
+        # Before the charge: a lease is a share by the number of active partitions.
         backlog.active[queue.partition] = queue
         backlog.has_news = True
         return receipt, self._budget.charge(topic, batch, 0)
@@ -427,6 +429,7 @@ class Placement:
         if not waiting or waiting[-1].is_sealed:
             return None
         batch = waiting[-1]
+        # A lease is charged in advance: it ends before the batch grows in another way.
         self._budget.withdraw(batch)
         builder = batch.builder
         before = builder.size_bytes
@@ -443,7 +446,7 @@ class Placement:
         """Take over new metadata: leaders move, undesignated records get partitions."""
         self._view = view
         self._backlog.has_news = True
-        # With another number of partitions, keys go elsewhere.
+        # A lease places records by the number of partitions, which may have changed.
         self._budget.end_leases()
         topics = self._backlog.topics.values()
         for topic in topics:
@@ -455,13 +458,13 @@ class Placement:
             topic.learn(view)
             if topic.undesignated:
                 errors += self._designate_waiting(topic)
-        # Last: whoever is told may drop records that were just given a partition.
+        # Last: the listener may drop records that just got a partition.
         if self.on_failed is not None:
             for error in errors:
                 self.on_failed(error)
 
     def _designate_waiting(self, topic: TopicQueues) -> list[Exception]:
-        """Designate what can be; return the errors of records that failed."""
+        """Give waiting records a partition; return the errors of those that failed."""
         code = self._view.topic_error(topic.name)
         if code and not reaction(ApiKey.METADATA, code).retry:
             error = broker_error(
@@ -472,8 +475,8 @@ class Placement:
             )
             self._fail_undesignated(topic, error)
             return [error]
-        # A record for a partition that does not exist (yet) stays and does not hold up
-        # the others: order is guaranteed within a partition only.
+        # A record for a partition that does not exist yet stays and lets others pass:
+        # the order is guaranteed within a partition only.
         waiting, still = topic.undesignated, topic.undesignated.__class__()
         topic.undesignated = still
         errors: list[Exception] = []

@@ -1,9 +1,9 @@
 """The records that a producer holds: in batches, by partition, by topic, and all.
 
 A `ProduceBatch` is sent, and succeeds or fails, as one. `PartitionQueue` and
-`TopicQueues` keep the order of what waits and what is on the wire. `Backlog` is all of
-it, with the marks by which the parts of the accumulator inform the sender. Those parts
-share it. It decides nothing, and they change its documented attributes alone.
+`TopicQueues` keep the order of the batches that wait and of those on the wire. The
+parts of the accumulator share one `Backlog`, which also has the marks by which they
+inform the sender. It decides nothing; they change only its documented attributes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ProduceBatch:
         partition: the partition.
         rank: its place among the batches of the partition.
         builder: the records.
-        receipt: what the deliveries of its records refer to.
+        receipt: the outcome, to which the deliveries of its records refer.
         created: time of its first record, in seconds.
         is_leased: whether records go into it past the accumulator, which has charged
             it with all bytes that it may still use.
@@ -64,10 +64,10 @@ class ProduceBatch:
         sent_to: leader and leader epoch of the last attempt.
         breaks: how often the connection broke while it was on it, in a row.
         is_ambiguous: whether it is a part of a batch that may be in the log as a whole:
-            if the broker refuses its number, nobody can tell.
-        cause: why the last attempt did not succeed, or none could be made.
+            if the broker refuses its number, its outcome is unknown.
+        cause: the error of the last attempt, or the reason why none was made.
         charged: bytes of buffer memory that it is charged with.
-        held: what kept it from being sent at once the last time, for error messages.
+        held: why its last request was held back, for error messages; empty if not.
     """
 
     __slots__ = (
@@ -221,7 +221,7 @@ class PartitionQueue:
                 batch.retry_at = 0.0
 
     def take(self, batch: ProduceBatch) -> None:
-        """Move ``batch``, which the gate lets pass, to the wire."""
+        """Move ``batch`` to the wire; the gate has let it pass."""
         self.waiting.remove(batch)
         batch.is_sealed = True
         batch.attempts += 1
@@ -232,6 +232,7 @@ class PartitionQueue:
         if not self.on_wire or self.on_wire[-1].rank < batch.rank:
             self.on_wire.append(batch)
         else:
+            # A batch that is sent again precedes those that were sent after it.
             insort(self.on_wire, batch, key=_by_rank)
 
     def put_back(self, batches: Iterable[ProduceBatch]) -> None:
@@ -241,8 +242,9 @@ class PartitionQueue:
             self.waiting.insert(at, batch)
 
     def drop(self, batch: ProduceBatch) -> None:
-        """Remove ``batch``, which waits and is not sent any more."""
+        """Remove ``batch`` from those that wait; it is not sent again."""
         self.waiting.remove(batch)
+        # A batch without a number leaves no gap in the sequence.
         if self.sequence is not None and batch.identity is not None:
             self.sequence.failed(batch)
 
@@ -323,12 +325,11 @@ class Backlog:
         topics: the topics written to so far, by name.
         active: the queues with a batch that waits or is on the wire, in the order in
             which they became active.
-        has_news: set when something happened that the sender should look at; the sender
-            resets it.
+        has_news: set when the sender has something to check; the sender resets it.
         has_new_topic: set when metadata of another topic is needed; the sender resets
             it.
-        expires_at: before this time nothing expires. It is not postponed when what
-            would have expired is acknowledged: that would cost a look at every batch.
+        expires_at: before this time nothing expires. It is not postponed when the
+            batch in question is acknowledged: that would cost a check of every batch.
         deadline: when every batch expires, whatever its age: the end of a transaction.
             Infinity for never.
         undesignated_bytes: bytes that records without a partition are charged with.
@@ -350,8 +351,8 @@ class Backlog:
     def __init__(self) -> None:
         self.topics: dict[str, TopicQueues] = {}
         self.active: dict[TopicPartition, PartitionQueue] = {}
-        # Invariant: it has every topic with undesignated records; some may have none
-        # left. The sender asks with every answer, and there may be thousands of topics.
+        # Invariant: contains every topic with undesignated records; others are removed
+        # late. The sender asks after every answer, and topics can be thousands.
         self._unknown: dict[str, TopicQueues] = {}
         self.has_news: bool = False
         self.has_new_topic: bool = False

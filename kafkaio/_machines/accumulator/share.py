@@ -7,12 +7,12 @@ topic or partition is not known (yet) count as well. A partition that makes prog
 however slowly, is not limited.
 
 The limit protects the other partitions that the producer writes to. Where none of them
-makes progress either, because the whole cluster is out of reach or there is but one
-partition, the whole buffer is used.
+makes progress either, because the whole cluster is out of reach or the partition is the
+only one, the whole buffer is used.
 
 The share can be exceeded by what a partition held before it was found to be stalled.
-So the last eighth of the buffer is kept for partitions that hold little. A partition
-that fills the buffer before anybody knows that its leader hangs leaves them that.
+So the last eighth of the buffer is kept for partitions that hold little: a partition
+that fills the buffer before its leader is known to hang cannot take it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue
 from kafkaio.types import TopicPartition
 
-#: Seconds for which a sum over all partitions is used again.
+#: Seconds for which a sum over all partitions is reused.
 _MEASURED_FOR = 0.05
 
 
@@ -74,13 +74,13 @@ class BufferShare:
         self._backlog = backlog
         self._budget = budget
         self._availability = availability
-        # What stalled partitions hold, and whether there are others, at that time.
+        # The bytes of stalled partitions, and whether there are others, at that time.
         self._held = 0
         self._has_others = False
         self._measured_at = -_MEASURED_FOR
         self._changes = 0
-        # Whether no partition was stalled when all were looked at; when that is done
-        # again, unless something changes before.
+        # Whether no partition was stalled at the last check of all, and when the next
+        # one is due unless something changes before.
         self._is_calm = False
         self._checks_at = -_MEASURED_FOR
         self._checked_at = -1
@@ -161,7 +161,7 @@ class BufferShare:
         )
 
     def hold_back(self, place: TopicPartition) -> None:
-        """Let no record for a place go past the accumulator: a call for it waits."""
+        """Make records for a place go through the accumulator: a call for it waits."""
         self._budget.held_back.add(place)
         queue = self._backlog.active.get(place)
         if queue is not None and queue.waiting:

@@ -69,11 +69,11 @@ class VersionNegotiation:
         self._identity = identity
         #: The version to ask in; None once the versions are known.
         self.version: int | None = identity.first_version
-        #: What the broker announced; empty until it has.
+        #: The broker's announcement; empty until it has come.
         self.versions = ApiVersions()
 
     def request(self) -> ApiVersionsRequest:
-        """What to send, in ``version``."""
+        """Make the request to send in ``version``."""
         return ApiVersionsRequest(
             client_software_name=self._identity.software_name,
             client_software_version=self._identity.software_version,
@@ -83,7 +83,7 @@ class VersionNegotiation:
         """Take the answer.
 
         Raises:
-            ProtocolError: the frame is no answer to ApiVersions.
+            ProtocolError: the frame is not an answer to ApiVersions.
             UnsupportedVersion: the broker refuses every version.
         """
         assert self.version is not None
@@ -102,7 +102,7 @@ class VersionNegotiation:
 #: connection. The first is tried twice, because any connection may break once.
 _LADDER: Final = (ApiVersionsRequest.MAX_VERSION, ApiVersionsRequest.MAX_VERSION, 3, 0)
 #: Seconds for which an address is asked in the version that it answered. An old version
-#: tells less, and an address may have hung up only because its broker was starting.
+#: has less information, and the address may have hung up because its broker started.
 _KEPT: Final = 600.0
 #: Addresses that are remembered at most.
 _MOST: Final = 10_000
@@ -129,7 +129,7 @@ class FirstVersions:
         """Note that an address closed a connection in place of an answer."""
         count, _ = self._hung_up.get(address, (0, now))
         if len(self._hung_up) >= _MOST:
-            # Brokers name the addresses, and could name new ones without end.
+            # Brokers advertise the addresses, and could advertise new ones without end.
             self._hung_up.clear()
         self._hung_up[address] = count + 1, now + _KEPT
 

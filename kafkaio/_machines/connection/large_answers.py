@@ -1,9 +1,9 @@
-"""Large answers that were received and are decoded bit by bit.
+"""Large answers, which are decoded in slices.
 
 A small answer is decoded as soon as it comes. A large one is decoded in slices of some
-milliseconds, so that the event loop is not blocked, and within bounds of memory: a
-broker decides what is in an answer, and five bytes can become an object of a hundred.
-What comes behind a large answer waits for it, because answers keep their order.
+milliseconds, so that the event loop is not blocked, and within bounds of memory: the
+broker determines the content, and five bytes can become an object of a hundred. Later
+answers wait behind a large one, because answers keep their order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._headers import decode_response_in_slices
 from kafkaio.protocol._message import Buffer, Response
 
-#: A longer answer is decoded in slices. The densest that is not takes 15 ms.
+#: A longer answer is decoded in slices. The densest one of this size takes 15 ms.
 LARGE_ANSWER: Final = 65_536
 #: An answer may fill so many times the memory of its bytes on the wire. The metadata of
 #: real clusters fill up to 19 times as much, if each partition has one replica.
@@ -30,7 +30,7 @@ _SMALL: Final = 262_144
 #: 100,000 partitions in as many topics. More objects make each full garbage collection
 #: take longer than 100 ms.
 _CEILING: Final = 6
-#: Their data are records, which are not decoded here.
+#: Most of their bytes are records, which are not decoded here.
 _WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 
@@ -87,8 +87,8 @@ class LargeAnswers:
             If that was the last slice: its ticket, the answer, and its size in bytes.
 
         Raises:
-            ProtocolError: it cannot be decoded, or has a number that makes no sense; it
-                stays the oldest.
+            ProtocolError: it cannot be decoded, or has an impossible number; it stays
+                the oldest.
         """
         ticket, frame = self._answers[0]
         if self._decoder is None:

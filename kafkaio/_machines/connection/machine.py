@@ -1,14 +1,14 @@
 """One connection to a broker, without its socket and its clock.
 
-The driver passes in what happened (the transport opened, a frame came, the time), with
-the time, writes what `Pipeline.take_output` returns, and calls `expire` at
+The driver passes in each event (the transport opened, a frame came, time passed) with
+the time, writes the output of `Pipeline.take_output`, and calls `expire` at
 `Pipeline.next_deadline`. To send a request it asks the machine for the version, and
 hands the request to the pipeline.
 
-Where the broker limits sessions, `expire` tells when the connection has to authenticate
-again or to be replaced (KIP-368). The driver gets a mechanism, which can take time, and
-passes it to `reauthenticate`. A connection that was not used in its session
-authenticates when the next request comes, which is held back until then.
+Where the broker limits sessions, `expire` returns a `Renewal` when the connection has
+to authenticate again or to be replaced (KIP-368). The driver gets a mechanism, which
+can take time, and passes it to `reauthenticate`. A connection that was not used in its
+session authenticates when the next request comes, which is held back until then.
 
 Invariant: each request gets a ``Ticket``, and each ticket ends exactly once: it is
 answered, or it is among the failures of the one ``Closing``. A request that times out
@@ -62,7 +62,7 @@ class ReceivedAnswer(NamedTuple):
     Attributes:
         ticket: the request.
         response: its answer, of ``ticket.response_type``.
-        throttled: seconds for which the client pauses, because the broker tells it to;
+        throttled: seconds for which the client pauses, because the broker throttles it;
             0 for none.
         size: bytes of the answer, without the length before it.
     """
@@ -74,7 +74,7 @@ class ReceivedAnswer(NamedTuple):
 
 
 class Renewal(Enum):
-    """What has to be done because a session ends."""
+    """The action that the end of a session demands."""
 
     AUTHENTICATE = auto()  #: get a mechanism, and pass it to `reauthenticate`
     REPLACE = auto()  #: retire the connection: its sessions are too short to renew
@@ -97,7 +97,7 @@ class ConnectionMachine:
     """Decides what one connection writes, which request a frame answers, when to end.
 
     Args:
-        identity: what to tell the broker, and how long to wait.
+        identity: how the client presents itself, and how long it waits.
         now: the time; seconds of any monotonic clock, as in every method.
         last_id: the correlation id before the first one.
     """
@@ -119,7 +119,7 @@ class ConnectionMachine:
         self._is_renewing = False
         #: How far the connection has come.
         self.state = ConnectionState.CONNECTING
-        #: What the broker announced; empty until the negotiation has ended.
+        #: The broker's announcement; empty until the negotiation has ended.
         self.versions = ApiVersions()
         #: The last authentication that succeeded; None if there was none.
         self.session: AuthenticatedSession | None = None
@@ -130,7 +130,7 @@ class ConnectionMachine:
         self.is_retired = False
         #: Large answers, for `decode`.
         self.large_answers = LargeAnswers(identity.max_control_response_size)
-        #: The requests under way, and what is to be written.
+        #: The requests under way, and the bytes to be written.
         self.pipeline = Pipeline(
             identity.client_id, identity.idle_timeout, now, last_id=last_id
         )
@@ -144,7 +144,7 @@ class ConnectionMachine:
 
     @property
     def handshake_step(self) -> str:
-        """What is done before the connection is ready, for error messages."""
+        """The current step of the handshake, for error messages."""
         return "negotiate versions" if self._exchange is None else self._exchange.step
 
     @property
@@ -205,7 +205,7 @@ class ConnectionMachine:
         """Take one frame without its length.
 
         Returns:
-            The answer to the oldest request; a Closing if the frame makes no sense, or
+            The answer to the oldest request; a Closing if the frame is malformed, or
             refuses the client; None if the frame was part of the handshake or of an
             authentication, after the connection has closed, and if the answer is in
             `large_answers` now.
@@ -235,7 +235,7 @@ class ConnectionMachine:
         """Decode one slice of the oldest large answer; there must be one.
 
         Returns:
-            The answer if that was its last slice; a Closing if it makes no sense.
+            The answer if that was its last slice; a Closing if it is malformed.
         """
         try:
             done = self.large_answers.decode()
@@ -247,7 +247,7 @@ class ConnectionMachine:
         """Check the size of a large frame before it is received.
 
         Returns:
-            A Closing if it is too large for what it answers, or answers nothing.
+            A Closing if it is too large for its request, or answers none.
         """
         if self.state is _CLOSED:
             return None
@@ -258,7 +258,7 @@ class ConnectionMachine:
         try:
             self.large_answers.check(ticket, size)
         except ProtocolError as error:
-            # It is as large the next time: the option has to be changed.
+            # A retry gets the same size: the user has to change the option.
             return self._undecodable(ticket, error, may_pass=False)
         return None
 
@@ -271,12 +271,12 @@ class ConnectionMachine:
         return ReceivedAnswer(ticket, response, seconds, size)
 
     def expire(self, now: float) -> Closing | Renewal | None:
-        """Look at the clock: send what was held back, end what is overdue.
+        """Act on the time: release requests that were held back, end overdue ones.
 
         Returns:
             A Closing if a request had no answer in time, or nothing was sent or
-            received for the idle timeout. A Renewal if the session has to be renewed;
-            it is told once.
+            received for the idle timeout. A Renewal, once, if the session has to be
+            renewed.
         """
         if self.state in {ConnectionState.CONNECTING, ConnectionState.CLOSED}:
             return None
@@ -293,10 +293,10 @@ class ConnectionMachine:
         return renewal
 
     def closed(self, cause: BaseException | None) -> Closing:
-        """The connection is gone, or has to go: end every ticket. Call it once.
+        """End every ticket: the connection is lost, or has to be closed. Called once.
 
         Args:
-            cause: what broke it; None if this side closes it.
+            cause: the error that broke it; None if this side closes it.
         """
         return self._close(cause, {})
 
@@ -325,7 +325,7 @@ class ConnectionMachine:
 
     def _ready(self, now: float) -> None:
         self._fire(ConnectionEvent.HANDSHAKE_DONE)
-        # At once if something was held back.
+        # Now, if requests were held back during the authentication.
         self.pipeline.expire_by(now if self.pipeline.held else self.pipeline.idle_at)
         self.pipeline.expire_by(self._renew_at)
 
@@ -349,7 +349,7 @@ class ConnectionMachine:
 
     @property
     def work(self) -> Work | None:
-        """What has to run in a thread before the authentication can go on.
+        """The work to run in a thread before the authentication can go on.
 
         Its end is reported to `worked`, or its error to `work_failed`.
         """
@@ -359,7 +359,7 @@ class ConnectionMachine:
         """The ``work`` is done.
 
         Args:
-            message: what it returned.
+            message: its result.
             now: the time.
 
         Returns:
@@ -408,7 +408,7 @@ class ConnectionMachine:
     def _authenticate(
         self, mechanism: MechanismPort, now: float, *, is_pipelined: bool
     ) -> None:
-        # Loaded by those that need it alone, as below.
+        # Loaded here, as below, because most clients do not authenticate.
         from kafkaio._machines.sasl.exchange import SaslExchange
 
         self._fire(ConnectionEvent.AUTHENTICATION_DUE)
@@ -425,7 +425,7 @@ class ConnectionMachine:
     def _send(
         self, exchange: SaslExchange, requests: Sequence[SaslRequest], now: float
     ) -> None:
-        """Write what the exchange wants to send, or go on after it."""
+        """Write the requests of the exchange, or go on after the last one."""
         timeout = self._identity.request_timeout
         for request, version in requests:
             self.pipeline.send_authentication(
@@ -435,7 +435,7 @@ class ConnectionMachine:
         if exchange.is_complete:
             self._authenticated(exchange, now)
         elif requests and exchange.is_pipelined:
-            # What follows belongs to the new session.
+            # Later requests belong to the new session.
             assert self.session is not None
             self.pipeline.hold_from = now + self.session.lasts
             self.pipeline.expire_by(now)
@@ -452,8 +452,8 @@ class ConnectionMachine:
         self.session = session = AuthenticatedSession.begun(
             now, self._sasl_sent_at, exchange.lifetime, self._roll
         )
-        # From when the renewal is due, nothing goes out before it: where a blocked loop
-        # is late, the broker might read the request after the end of the session.
+        # Once the renewal is due, no request goes out before it: if a blocked loop is
+        # late, the broker might read the request after the end of the session.
         renew_at = inf if session.is_short else session.renew_at
         self.pipeline.hold_from = min(renew_at, session.ends_at)
         self._renew_at = session.renew_at
@@ -468,7 +468,7 @@ class ConnectionMachine:
             return None
         is_unused = not self.pipeline and self.pipeline.last_used <= session.began_at
         if not self.pipeline.held and (is_unused or self.is_retired):
-            # The next request will be held back, and renews the session then.
+            # The next request is held back, and renews the session.
             self.pipeline.hold_from, self._renew_at = -inf, inf
             return None
         if session.is_short and not self.is_retired and not is_blocked:
@@ -478,8 +478,8 @@ class ConnectionMachine:
             self._renew_at = session.renewable_at
             return None
         self._renew_at, self._is_renewing = inf, True
-        # Credentials may take their time; until the end of the session requests need
-        # not wait for them.
+        # Getting credentials may take long; requests need not wait for them before the
+        # end of the session.
         self.pipeline.hold_from = session.ends_at
         return Renewal.AUTHENTICATE
 
@@ -499,9 +499,9 @@ class ConnectionMachine:
     ) -> Closing:
         """End the ticket with the cause itself.
 
-        The request may be repeated: one answer that makes no sense can be an accident.
-        If it is none, the connections that follow end alike, and then calls fail with
-        a ProtocolError that is final (see `kafkaio._net.pool`).
+        The request may be repeated: one malformed answer can be an accident. Otherwise
+        the next connections end in the same way, and then calls fail with a
+        ProtocolError that is final (see `kafkaio._net.pool`).
         """
         error = ProtocolError(f"{self._identity.peer}: {_api(ticket)}: {cause}")
         error.__cause__ = cause

@@ -75,7 +75,7 @@ class Pipeline:
             never, ``-inf`` while they are held.
         last_used: when a request was put in or a frame came, the latest of them.
         last_size: bytes of the request that was encoded last, its length included.
-        next_deadline: when the pipeline has to be looked at, at the latest; None for
+        next_deadline: when the pipeline has to be checked, at the latest; None for
             never.
     """
 
@@ -142,7 +142,7 @@ class Pipeline:
     def send_oneway(
         self, request: Request[Response], version: int, *, now: float
     ) -> None:
-        """Encode a request that the broker will not answer; raises what `send` does."""
+        """Encode a request without an answer; raises the same as `send`."""
         self._put(None, self._encode(request, version), now)
 
     def send_authentication(
@@ -150,8 +150,9 @@ class Pipeline:
     ) -> None:
         """Encode a request of an authentication, with a reserved correlation id.
 
-        It is never held back, and it is no use of the connection. It may wait at the
-        broker behind what was written before, so its time begins when theirs ends.
+        It is never held back, and does not count as use of the connection. The broker
+        reads it after the requests that were written before, so its time begins when
+        theirs ends.
 
         Raises:
             ProtocolError: a value has the wrong type or is out of range.
@@ -185,14 +186,14 @@ class Pipeline:
         if correlation_id == RESERVED_IDS:
             correlation_id = 0
         parts = encode_request_parts(request, version, correlation_id, self._client_id)
-        # A request that cannot be encoded takes no id.
+        # Only now: a request that cannot be encoded must not use up an id.
         self._last_id = correlation_id
         self.last_size = sum(map(len, parts))
         return parts
 
     def _put(self, ticket: AnyTicket | None, parts: list[Buffer], now: float) -> None:
         self.last_used = now
-        # What comes after a held frame has to wait as well, to keep the order.
+        # A frame behind one that is held back has to wait as well, to keep the order.
         if self._held or not self.throttled_until <= now < self.hold_from:
             self._held.append((ticket, parts))
             self.expire_by(max(now, self.throttled_until))
@@ -276,7 +277,7 @@ class Pipeline:
         while self._held:
             ticket, parts = self._held.popleft()
             if ticket is not None:
-                # What it waited after the throttle was for an authentication.
+                # The rest of its wait, after the throttle, was for an authentication.
                 waited = now - max(ticket.sent_at, self.throttled_until)
                 ticket.deadline += max(0.0, waited)
                 ticket.sent_at = now

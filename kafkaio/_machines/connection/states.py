@@ -28,7 +28,7 @@ class ConnectionState(Enum):
 
 
 class ConnectionEvent(Enum):
-    """What happened to a connection."""
+    """An event of a connection."""
 
     OPENED = auto()  #: the transport is connected
     AUTHENTICATION_DUE = auto()  #: an authentication begins

@@ -1,4 +1,4 @@
-"""What a membership machine asks its caller to do: frozen values, in order.
+"""The effects that a membership machine asks its caller for: frozen values, in order.
 
 Three groups. A `Send` is a request to the coordinator; the module that speaks the
 machine's protocol performs it. ``ResolveTopics``, ``RefreshTopics``, ``NameTopics`` and
@@ -21,7 +21,7 @@ from kafkaio.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendRequest:
+class SendGroupRequest:
     """A request to the coordinator, of whichever protocol."""
 
     ticket: int
@@ -37,7 +37,7 @@ class SendRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendJoin(SendRequest):
+class SendJoin(SendGroupRequest):
     """Send JoinGroup. The coordinator answers when the whole group has joined."""
 
     member_id: str
@@ -46,7 +46,7 @@ class SendJoin(SendRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendSync(SendRequest):
+class SendSync(SendGroupRequest):
     """Send SyncGroup, with the assignments of all members if this one leads."""
 
     member_id: str
@@ -56,7 +56,7 @@ class SendSync(SendRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendHeartbeat(SendRequest):
+class SendHeartbeat(SendGroupRequest):
     """Send Heartbeat; it has failed after ``timeout`` seconds."""
 
     member_id: str
@@ -65,7 +65,7 @@ class SendHeartbeat(SendRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendLeave(SendRequest):
+class SendLeave(SendGroupRequest):
     """Send LeaveGroup, until it is answered."""
 
     member_id: str
@@ -78,7 +78,7 @@ class SendLeave(SendRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendProbe(SendRequest):
+class SendProbe(SendGroupRequest):
     """Check that the coordinator is alive while it keeps another request waiting.
 
     It is silent if it does not answer within ``timeout`` seconds. The result goes to
@@ -89,7 +89,7 @@ class SendProbe(SendRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendConsumerGroupHeartbeat(SendRequest):
+class SendConsumerGroupHeartbeat(SendGroupRequest):
     """Send ConsumerGroupHeartbeat (KIP-848); None means: unchanged since the last.
 
     One with an epoch below 0 leaves the group. A heartbeat that joins again takes its
@@ -218,7 +218,7 @@ class ReportError:
 
 
 Effect: TypeAlias = (
-    SendRequest
+    SendGroupRequest
     | ForgetCoordinator
     | ResolveTopics
     | RefreshTopics

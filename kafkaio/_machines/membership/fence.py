@@ -82,6 +82,7 @@ class Fence:
         if gone:
             names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(gone))
             return PartitionLost(f"not assigned to this consumer (any more): {names}")
+        # Something else has changed. Until the next change one comparison is enough.
         if owned.keys() >= numbers.keys():
             self._version = version
         return None

@@ -56,7 +56,7 @@ class Heartbeat:
         self.next_at = min(self.next_at, now + self._next_interval())
 
     def stop(self) -> None:
-        """There is no session to keep alive."""
+        """Stop: the member has no session to keep alive."""
         self.next_at = self.session_end = _NEVER
         self.in_flight = False
         self._soon = 0.0
@@ -81,10 +81,11 @@ class Heartbeat:
     def answered(self) -> None:
         """The coordinator has answered: the session is extended."""
         self.in_flight = False
+        # From the moment of sending: the coordinator may have begun the session then.
         self.session_end = self._sent_at + self.session
 
     def failed(self, now: float, delay: float) -> None:
-        """There was no answer: try again after ``delay`` s, or when the next is due."""
+        """Try again after ``delay`` s, or when the next is due: no answer came."""
         self.in_flight = False
         self.next_at = min(self.next_at, now + delay)
 
@@ -100,6 +101,7 @@ class Heartbeat:
 
     def deadline(self) -> float:
         """When there is something to do next."""
+        # While one is in flight, no other is sent, however late its answer is.
         return (
             self.session_end if self.in_flight else min(self.next_at, self.session_end)
         )

@@ -1,4 +1,4 @@
-"""What an assignor knows of the partitions that it assigns."""
+"""The partitions of a group's topics, for assignors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Layout:
     racks: Mapping[TopicPartition, frozenset[str]] = field(default_factory=dict)
 
     def of(self, topics: Collection[str]) -> Layout:
-        """The part of the layout that concerns these topics."""
+        """Return the layout of these topics alone."""
         return Layout(
             {topic: n for topic, n in self.counts.items() if topic in topics},
             {tp: node for tp, node in self.leaders.items() if tp.topic in topics},

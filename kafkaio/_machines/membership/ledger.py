@@ -40,7 +40,7 @@ class Stage(Enum):
 
 
 class Move(Enum):
-    """What moves an assignment to another stage."""
+    """An input that moves an assignment to another stage."""
 
     REQUEST = auto()  #: the group requests the revocation
     REPORT = auto()  #: the application learns of it
@@ -123,7 +123,7 @@ class RevokeLedger:
         self._pending: frozenset[TopicPartition] | None = None
         self._topics: frozenset[str] | None = None
 
-    # ---- what can be read --------------------------------------------------------
+    # ---- reading -----------------------------------------------------------------
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
@@ -218,7 +218,7 @@ class RevokeLedger:
         return frozenset(requested)
 
     def expire(self, now: float) -> frozenset[TopicPartition]:
-        """Lose what is past its deadline, held or not. Returns what is lost."""
+        """Lose the partitions past their deadline, held or not. Returns them."""
         return self.lose(
             [tp for tp in self.pending if self._entries[tp].deadline <= now]
         )
@@ -297,7 +297,7 @@ class RevokeLedger:
     # ---- the end of a revocation -------------------------------------------------
 
     def begin(self) -> tuple[tuple[Claim, ...], float]:
-        """Begin to complete what is released and not held.
+        """Begin to complete the revocations that are released and not held.
 
         Returns:
             The assignments, and the earliest of their deadlines (infinite for none).

@@ -14,14 +14,15 @@ longer changes. No order of inputs can therefore leave a member stuck between tw
 states.
 
 What a coordinator refuses has three ends (`kafkaio._machines.reactions`). A passing
-reason is not told: the request is sent again. What only somebody else can change (a
+reason is not reported: the request is sent again. What only somebody else can change (a
 right that is missing, a group that is full, an error that the client does not know) is
 raised from the application's next call, and the request is sent again as well; if no
 request is accepted for the time of a session, everything is lost, because the
 coordinator has removed the member by then. What no repetition can change ends the
 membership: the member leaves, and has to be replaced. But a member that was accepted
-once had a request without that fault. One such answer can be a bad one, so it is told
-and repeated, and believed only if it stays the same for some seconds (`_is_final`).
+once had a request without that fault. One such answer can be a bad one, so it is
+reported, the request is repeated, and the answer is believed only if it stays the same
+for some seconds (`_is_final`).
 
 Every request gets a ticket, which comes back with its answer. A machine keeps the
 tickets of the answers that it still needs and ignores all others, so a late answer
@@ -53,7 +54,7 @@ NEVER: Final = float("inf")
 #: Seconds for which a member that was accepted is refused for the same lasting reason
 #: before it believes that.
 _BELIEVED_AFTER: Final = 10.0
-#: What is said of members with a group_instance_id alone.
+#: Error codes that apply to members with a group_instance_id alone.
 _OF_STATIC: Final = frozenset(
     {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID}
 )
@@ -62,7 +63,7 @@ _OF_STATIC: Final = frozenset(
 class Membership(ABC):
     """One consumer's membership in a group.
 
-    Every method that takes ``now`` returns what is to be done, in order. Times are
+    Every method that takes ``now`` returns the effects, in order. Times are
     seconds of any monotonic clock. ``roll`` is a random number in [0, 1), from which
     back-off gets its jitter.
 
@@ -71,7 +72,7 @@ class Membership(ABC):
 
     Attributes:
         accepted_at: when the coordinator last accepted a request.
-        member_id: what the coordinator calls the member; empty while it has no name.
+        member_id: the id of the member at the coordinator; empty without one.
         ledger: the partitions that the member owns, and how far the revocation of
             each has come.
         matches_on_client: whether the subscribed topics are those that the client
@@ -112,14 +113,14 @@ class Membership(ABC):
         # When the coordinator has removed this member, whose requests it refuses; NEVER
         # while it accepts them.
         self._denied_until = NEVER
-        # The lasting refusal that is not believed yet, and since when it is told.
+        # The lasting refusal that is not believed yet, and since when it is reported.
         self._doubted: object = None
         self._doubted_since = NEVER
         # Partitions that no member may own until they are removed from this set.
         self._withheld = frozenset[TopicPartition]()
         self._out: list[fx.Effect] = []
 
-    # ---- what can be read ------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -270,7 +271,7 @@ class Membership(ABC):
 
     @abstractmethod
     def tick(self, now: float) -> Effects:
-        """Do what is due."""
+        """Take the steps that are due."""
 
     def metadata_changed(self, layout: Layout, now: float) -> Effects:
         """New metadata of at least `group_topics` has come."""
@@ -359,7 +360,7 @@ class Membership(ABC):
             self._refused(error, now)
         return self._advance(now)
 
-    # ---- what each protocol has to add -----------------------------------------------
+    # ---- the part of each protocol ---------------------------------------------------
 
     @abstractmethod
     def _left(self, now: float) -> None:
@@ -389,7 +390,7 @@ class Membership(ABC):
     def _send_due(self, now: float) -> None:
         """Send the heartbeat, or the other sign of life, that is due."""
 
-    # ---- what the protocols have in common -------------------------------------------
+    # ---- the part of both protocols --------------------------------------------------
 
     def _advance(self, now: float) -> Effects:
         state: Enum | None = None
@@ -481,7 +482,8 @@ class Membership(ABC):
         return out
 
 
-#: What ends a group's look-up for good; others of that API are about transactions.
+#: Errors that end a group's look-up for good; others of that API are about
+#: transactions.
 _GROUP_REFUSALS: Final = frozenset({ErrorCode.INVALID_GROUP_ID})
 
 

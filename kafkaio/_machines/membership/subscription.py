@@ -1,4 +1,4 @@
-"""What the members of a classic group tell each other through the coordinator.
+"""The blobs that the members of a classic group exchange through the coordinator.
 
 The coordinator passes these blobs on without reading them. A blob is an int16 version
 and then the fields of that version, never flexible (ConsumerProtocol; owned partitions
@@ -45,7 +45,7 @@ DataT = TypeVar("DataT", bound=Data)
 @public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What one member subscribes to and owns.
+    """The subscription of one member, and the partitions that it owns.
 
     Attributes:
         topics: the topics that it subscribes to.
@@ -53,7 +53,7 @@ class Subscription:
         generation: the generation in which they were assigned, -1 if unknown.
         group_instance_id: its name if it is a static member.
         rack: where it runs, None if unknown.
-        user_data: what its assignor adds, None for nothing.
+        user_data: the data of its assignor; None for none.
         withheld: partitions that it asks to be assigned to no member.
     """
 
@@ -106,7 +106,7 @@ class Assignor(Protocol):
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """Encode what JoinGroup carries for one assignor."""
+    """Encode the blob of JoinGroup for one assignor."""
     data = subscriptions.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=_with_extension(
@@ -128,7 +128,7 @@ def decode_subscription(
     """Decode a member's subscription.
 
     Raises:
-        ProtocolError: the bytes are no subscription.
+        ProtocolError: the bytes are not a subscription.
     """
     data = _decode(subscriptions.ConsumerProtocolSubscription, blob)
     user_data, withheld = _split(data.user_data)
@@ -151,7 +151,7 @@ def encode_assignment(
     partitions: Iterable[TopicPartition],
     free: Collection[TopicPartition] | None = None,
 ) -> bytes:
-    """Encode what SyncGroup carries for one member.
+    """Encode the blob of SyncGroup for one member.
 
     Args:
         partitions: the partitions assigned to the member.
@@ -173,19 +173,19 @@ def decode_assignment(blob: bytes) -> frozenset[TopicPartition]:
     """Decode the partitions assigned to this member.
 
     Raises:
-        ProtocolError: the bytes are no assignment; empty bytes are none either.
+        ProtocolError: the bytes are not an assignment; empty bytes are not one either.
     """
     return _partitions(_decode(assignments.ConsumerProtocolAssignment, blob))
 
 
 def decode_free(blob: bytes) -> frozenset[TopicPartition] | None:
-    """Which of the partitions that we asked to be withheld no member owns.
+    """Decode which of the partitions that we asked to be withheld are free.
 
     Returns:
         None if the leader does not know the extension, and so withholds nothing.
 
     Raises:
-        ProtocolError: the bytes are no assignment.
+        ProtocolError: the bytes are not an assignment.
     """
     data = _decode(assignments.ConsumerProtocolAssignment, blob)
     return _split(data.user_data)[1]

@@ -9,7 +9,7 @@ each topic and its number of partitions. A partition is new
 
 Topics that are named are remembered as soon as the metadata describes them, or says
 that they do not exist. With a pattern the caller lists the topics of the cluster once.
-What a subscription shares with the one before it stays as it was remembered.
+Topics that the previous subscription had, too, stay as they were remembered.
 
 A consumer that has just started cannot find partitions in this way that were added
 while its whole group was down. `follows_committed` can: new partitions always get the
@@ -69,10 +69,10 @@ class NewPartitionDetector:
         Args:
             matches: whether a topic is subscribed to.
             names: the topics that are named; none for a pattern, which needs `listed`.
-            view: what is known of the cluster.
+            view: the metadata now.
         """
-        # Topics in both subscriptions keep what was remembered first: their new
-        # partitions stay new although the user has subscribed again.
+        # Topics in both subscriptions stay as remembered: partitions that are new to
+        # the user remain new after another subscription.
         self._known = {name: t for name, t in self._known.items() if matches(name)}
         self._lists_all = False
         self._names = frozenset(names) - self._known.keys()

@@ -291,7 +291,7 @@ class Positions:
             leader_epoch: the epoch of the leader that answered.
 
         Returns:
-            What was truncated; None if the answer came too late to matter.
+            The truncation; None if the answer came too late.
         """
         entry = self._validating(tp, token)
         if entry is None:

@@ -18,7 +18,9 @@ class PositionStage(Enum):
 
     UNPOSITIONED = auto()  #: look up the committed offset
     RESETTING = auto()  #: look up the offset that the reset leads to
-    VALIDATING = auto()  #: ask the leader whether its log has what was read
+    VALIDATING = (
+        auto()
+    )  #: ask the leader whether its log has the records that were read
     FETCHING = auto()  #: there is a position
     NO_OFFSET = auto()  #: no usable offset and no reset policy: only a seek helps
 

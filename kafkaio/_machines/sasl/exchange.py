@@ -1,8 +1,8 @@
 """One authentication by SASL in Kafka's requests (KIP-43, KIP-152, KIP-368).
 
 SaslHandshake names the mechanism. SaslAuthenticate then carries one message of the
-mechanism each, and the answer is the broker's message. The answer to the last one may
-tell how long the session lasts.
+mechanism each, and the answer is the broker's message. The last answer may limit the
+session.
 
 One authentication goes through these stages::
 
@@ -63,7 +63,7 @@ class _ExchangeStage(Enum):
 
 
 class SaslExchange:
-    """What one authentication sends on a connection, and what the answers mean.
+    """The requests of one authentication on a connection, and their answers.
 
     `begin`, `receive` and `worked` return the requests to send next, in one write. If
     they return none, either an answer is due, or ``work`` is to be performed, or the
@@ -71,7 +71,7 @@ class SaslExchange:
 
     Args:
         mechanism: computes the messages; used for this exchange only.
-        versions: what the broker announced.
+        versions: the broker's announcement.
         peer: the name of the broker in error messages.
         address: ``host:port`` of the broker, for `AuthenticationError`.
         is_pipelined: whether the first message is sent together with SaslHandshake.
@@ -108,9 +108,9 @@ class SaslExchange:
         self._stage = _ExchangeStage.PREPARING
         # The first message, until it is sent.
         self._first = b""
-        #: What has to be computed in a thread before the exchange can go on.
+        #: The message to compute in a thread before the exchange can go on.
         self.work: Work | None = None
-        #: Seconds that the session lasts, told by the last answer; 0 for no limit.
+        #: Seconds that the session lasts, by the last answer; 0 for no limit.
         self.lifetime: float = 0.0
         #: The size of the last message sent; 0 before the first.
         self.sent_bytes: int = 0
@@ -132,7 +132,7 @@ class SaslExchange:
 
     @property
     def step(self) -> str:
-        """What is being done, for error messages."""
+        """The current step, for error messages."""
         if self._stage is _ExchangeStage.PREPARING:
             return "prepare SASL"
         is_handshake = self._stage is _ExchangeStage.HANDSHAKE
@@ -172,7 +172,7 @@ class SaslExchange:
         Raises:
             AuthenticationError: the broker refuses the client, or did not prove who it
                 is.
-            ProtocolError: the answer makes no sense.
+            ProtocolError: the answer is malformed.
         """
         if self._stage is _ExchangeStage.HANDSHAKE:
             return self._take_handshake(frame)
@@ -181,7 +181,7 @@ class SaslExchange:
     # ---- SaslHandshake ---------------------------------------------------------------
 
     def _go_on(self, outcome: Outcome) -> Sequence[SaslRequest]:
-        """Do what the mechanism wants next."""
+        """Take the next step of the mechanism."""
         if callable(outcome):
             self.work = outcome
             return ()

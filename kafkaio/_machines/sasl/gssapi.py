@@ -7,7 +7,7 @@ Kerberos itself is behind the port `SecurityContext`. Here are the messages arou
     client  wrap(no security layer)
     broker  (nothing)
 
-A security layer would sign or encrypt all that follows. Kafka has none: TLS does that.
+A security layer would sign or encrypt the rest of the stream. Kafka leaves that to TLS.
 The identity to act as stays empty, so it is that of the ticket.
 """
 
@@ -43,11 +43,11 @@ class SecurityContext(Protocol):
         It may ask a Kerberos server, and so take seconds.
 
         Raises:
-            AuthenticationError: there is no ticket, or the broker's token is wrong.
+            AuthenticationError: no ticket can be had, or the broker's token is wrong.
         """
 
     def wrap(self, message: bytes) -> bytes:
-        """Sign a message; it takes no long time."""
+        """Sign a message; does not block."""
 
     def unwrap(self, message: bytes) -> bytes:
         """Check the signature of the broker's message, and return what it signs.
@@ -64,7 +64,7 @@ class _ContextStage(Enum):
 
 
 class Gssapi:
-    """One authentication by Kerberos; a `Mechanism`.
+    """One authentication by Kerberos.
 
     Args:
         context: a new context with the broker.
@@ -83,11 +83,11 @@ class Gssapi:
         return f"<Gssapi {self._stage.name}>"
 
     def begin(self) -> Outcome:
-        """See Mechanism: a `Work`, since the ticket may have to be fetched."""
+        """See `MechanismPort`: a `Work`, since the ticket may have to be fetched."""
         return lambda: self._step(None)
 
     def receive(self, challenge: bytes) -> Outcome:
-        """See Mechanism."""
+        """See `MechanismPort`."""
         self._rounds += 1
         if self._rounds > _MOST_ROUNDS:
             raise ProtocolError(f"GSSAPI takes more than {_MOST_ROUNDS} messages")

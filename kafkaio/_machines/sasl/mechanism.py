@@ -1,4 +1,4 @@
-"""The port of a SASL mechanism: what one authentication sends, and how it answers."""
+"""The port of a SASL mechanism: the messages of one authentication."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 #: Takes too long for the event loop: to be called in a thread. Like
 #: `MechanismPort.receive`, it returns the next message to send, and raises its errors.
 Work: TypeAlias = Callable[[], bytes | None]
-#: What is to be sent next; None if nothing is left to send.
+#: The message to send next; None if nothing is left to send.
 Outcome: TypeAlias = bytes | Work | None
 
 
@@ -39,16 +39,16 @@ class MechanismPort(Protocol):
         """
 
     def receive(self, challenge: bytes) -> Outcome:
-        """Take what the broker answered; return the next message.
+        """Take the broker's answer; return the next message.
 
         Returns:
-            None if the broker has proven what the mechanism demands of it, and nothing
+            None if the broker has proven all that the mechanism demands, and nothing
             is left to send.
 
         Raises:
             AuthenticationError: the broker did not prove that it knows the secret, or
                 demands more than the client allows.
-            ProtocolError: the answer makes no sense.
+            ProtocolError: the answer is malformed.
         """
 
 

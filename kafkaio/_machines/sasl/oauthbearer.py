@@ -23,7 +23,7 @@ _VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 
 
 class OAuthBearer:
-    """One authentication by a token; a `Mechanism`.
+    """One authentication by a token.
 
     A broker that refuses the token says why in JSON, as if there were more to come. The
     client answers with one byte, and gets the refusal as an error (RFC 7628, 3.2.3).
@@ -44,14 +44,14 @@ class OAuthBearer:
         return "<OAuthBearer>"
 
     def begin(self) -> Outcome:
-        """See Mechanism."""
+        """See `MechanismPort`."""
         problem = _problem(self._token)
         if problem:
             raise AuthenticationError(problem)
         return _first_message(self._token)
 
     def receive(self, challenge: bytes) -> Outcome:
-        """See Mechanism: anything that the broker answers is a refusal."""
+        """See `MechanismPort`: every answer with data is a refusal."""
         if self._refusal:
             raise AuthenticationError(
                 f"the broker refuses the token: {self._refusal}", reason=self._refusal
@@ -79,7 +79,7 @@ def _problem(token: Token) -> str:
         return "the token is empty, or has a character that no bearer token has"
     for name, value in token.extensions.items():
         if not _NAME.fullmatch(name) or name == "auth":
-            return f"{name!r} is no name of a SASL extension"
+            return f"{name!r} is not a name of a SASL extension"
         if not _VALUE.fullmatch(value):
             return (
                 f"the value of the SASL extension {name!r} is empty or not printable "
@@ -100,7 +100,7 @@ def _read_refusal(data: bytes) -> str:
     except (ValueError, RecursionError):
         raise ProtocolError("the broker's refusal is not JSON") from None
     if not isinstance(said, dict):
-        raise ProtocolError("the broker's refusal is no JSON object")
+        raise ProtocolError("the broker's refusal is not a JSON object")
     return (
         ", ".join(
             f"{key}: {said[key]}"

@@ -9,7 +9,7 @@ from kafkaio.errors import ConfigurationError, ProtocolError
 
 
 class Plain:
-    """One authentication by user and password; a `Mechanism`.
+    """One authentication by user and password.
 
     Args:
         username: the user.
@@ -28,23 +28,23 @@ class Plain:
         for what, text in (("sasl_username", username), ("sasl_password", password)):
             if not text or "\0" in text or has_surrogates(text):
                 raise ConfigurationError(
-                    f"{what} is empty, has a NUL character or is no Unicode text"
+                    f"{what} is empty, has a NUL character or is not Unicode text"
                 )
-        # The identity to act as stays empty: Kafka allows none but the user.
+        # The identity to act as stays empty: Kafka allows only the user itself.
         self._message = f"\0{username}\0{password}".encode()
 
     def __repr__(self) -> str:
         return "<Plain>"
 
     def begin(self) -> Outcome:
-        """See Mechanism."""
+        """See `MechanismPort`."""
         return self._message
 
     def receive(self, challenge: bytes) -> Outcome:
-        """See Mechanism: the broker has nothing to prove, and answers nothing.
+        """See `MechanismPort`: the broker has nothing to prove; its answer is empty.
 
         Raises:
-            ProtocolError: it answers something.
+            ProtocolError: the answer is not empty.
         """
         if challenge:
             raise ProtocolError("the broker answers PLAIN with a challenge")

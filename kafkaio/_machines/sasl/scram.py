@@ -8,10 +8,10 @@
     broker  v=signature of the broker
 
 The broker's signature proves that it knows the password, too. As in Kafka's own client,
-user and password are taken as UTF-8 as they are: there is no SASLprep (RFC 4013).
+user and password are taken as UTF-8 as they are, without SASLprep (RFC 4013).
 
-What is derived from a password takes thousands of hashes, and is the same for each
-connection: `SaltedPasswords` keeps it. A broker names the number of iterations, so it
+The keys derived from a password take thousands of hashes, and are the same for each
+connection: `SaltedPasswords` keeps them. A broker names the number of iterations, so it
 is bounded below, against guessing, and above, against an attack on the client's time.
 """
 
@@ -46,7 +46,7 @@ _HASHES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class Keys(NamedTuple):
-    """What is derived from a password, a salt and a number of iterations."""
+    """The keys derived from a password, a salt and a number of iterations."""
 
     client: bytes
     server: bytes
@@ -93,7 +93,7 @@ class SaltedPasswords:
 
 
 class Scram:
-    """One authentication by SCRAM; a `Mechanism`.
+    """One authentication by SCRAM.
 
     Args:
         name: ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``.
@@ -136,7 +136,7 @@ class Scram:
     ) -> None:
         for what, text in (("sasl_username", username), ("sasl_password", password)):
             if not text or has_surrogates(text):
-                raise ConfigurationError(f"{what} is empty, or no Unicode text")
+                raise ConfigurationError(f"{what} is empty, or not Unicode text")
         self.name = name
         self._hash = _HASHES[name]
         self._username = username
@@ -147,21 +147,21 @@ class Scram:
         self._is_token = is_delegation_token
         self._first_bare = ""
         self._auth_message = b""
-        # What the broker has to answer last; None until the proof is made.
+        # The broker's last answer must be this; None until the proof is made.
         self._signature: bytes | None = None
 
     def __repr__(self) -> str:
         return f"<Scram {self.name}>"
 
     def begin(self) -> Outcome:
-        """See Mechanism."""
+        """See `MechanismPort`."""
         name = self._username.replace("=", "=3D").replace(",", "=2C")
         extension = ",tokenauth=true" if self._is_token else ""
         self._first_bare = f"n={name},r={self._nonce}{extension}"
         return f"{_NO_BINDING}{self._first_bare}".encode()
 
     def receive(self, challenge: bytes) -> Outcome:
-        """See Mechanism."""
+        """See `MechanismPort`."""
         if len(challenge) > _LONGEST_MESSAGE:
             raise ProtocolError(f"a SCRAM message of {len(challenge)} bytes")
         try:

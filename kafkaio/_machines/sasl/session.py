@@ -1,6 +1,6 @@
 """How long an authentication holds, and when the next one is due (KIP-368).
 
-A broker that limits sessions tells the lifetime with the last answer. After its end the
+A broker that limits sessions gives the lifetime in its last answer. After its end the
 broker closes the connection at the next request, without an answer. An authentication
 revives it, also after the end. Two authentications within a second are refused.
 """
@@ -34,7 +34,7 @@ class AuthenticatedSession:
 
     Attributes:
         began_at: when the broker's last answer came.
-        lifetime: seconds as told by the broker; 0 for no limit.
+        lifetime: seconds, given by the broker; 0 for no limit.
         ends_at: when the broker may refuse requests; ``inf`` if it never does.
         renew_at: when the next authentication is due; ``inf`` for never.
         renewable_at: the earliest moment at which the broker accepts one.
@@ -61,7 +61,7 @@ class AuthenticatedSession:
             now: when the broker's last answer came.
             sent_at: when the request for it was written: the broker counts from a
                 moment between the two.
-            lifetime: seconds as told by the broker; 0 for no limit.
+            lifetime: seconds, given by the broker; 0 for no limit.
             roll: a random number in [0, 1), so that the connections of a client are
                 not all renewed at the same moment.
         """

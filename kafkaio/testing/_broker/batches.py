@@ -77,6 +77,8 @@ def only_batch(data: Buffer) -> LogBatchHeader:
     if len(data) < BATCH_HEADER_SIZE:
         raise Malformed(ErrorCode.INVALID_RECORD, "shorter than a batch header")
     header = LogBatchHeader._make(_HEADER.unpack_from(data))
+    # Kafka, too, answers otherwise for a format that does not exist than for one that
+    # is too old.
     if header.magic > 2:
         raise Malformed(ErrorCode.CORRUPT_MESSAGE, f"message format {header.magic}")
     if header.magic != 2:
@@ -96,6 +98,7 @@ def check_sent(header: LogBatchHeader, data: Buffer, max_bytes: int) -> None:
             records, counts that contradict each other), MESSAGE_TOO_LARGE,
             CORRUPT_MESSAGE.
     """
+    # The leader sets offsets; a client that sets one has taken the batch from a log.
     if header.base_offset:
         raise Refusal(
             ErrorCode.INVALID_RECORD, f"the base offset is {header.base_offset}, not 0"
@@ -106,6 +109,7 @@ def check_sent(header: LogBatchHeader, data: Buffer, max_bytes: int) -> None:
             f"{header.size} bytes are more than {max_bytes}",
         )
     try:
+        # After the size, as in Kafka, and before the records are decompressed.
         check_batch(header, memoryview(data))
     except LogError as error:
         raise Refusal(error.error_code, str(error)) from error
@@ -128,6 +132,7 @@ def keyless_records(data: Buffer) -> list[int]:
     try:
         return [
             record.offset - batch.base_offset
+            # The checksum was verified with the header.
             for batch in read_batches(data, check_crcs=False)
             for record in batch.decode("", 0)
             if record.key is None

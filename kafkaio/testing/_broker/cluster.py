@@ -39,7 +39,7 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 #: The features of the cluster, by name: the highest level.
 FEATURES: Final = {"group.version": 1, "transaction.version": 2}
 _VERIFICATION: Final = "transaction.partition.verification.enable"
-#: How long leaders remember a producer that writes nothing, and how often they look.
+#: Expiration of a producer that writes nothing, and the interval of the check.
 _PRODUCER_EXPIRATION: Final = ("producer.id.expiration.ms", 86_400_000)
 _PRODUCER_CHECK: Final = ("producer.id.expiration.check.interval.ms", 600_000)
 _LONGEST_NAME: Final = 249
@@ -136,7 +136,7 @@ class EmbeddedCluster:
         self.unregistered: set[int] = set()
         #: The quotas of clients.
         self.quotas: QuotaStore = QuotaStore()
-        #: How often the metadata was changed.
+        #: The number of changes of the metadata.
         self.metadata_offset: int = 0
         #: Finalized levels of features, and an epoch that grows with each change.
         self.features: dict[str, int] = {}
@@ -175,6 +175,8 @@ class EmbeddedCluster:
         return self._if_visible(self._by_id.get(topic_id))
 
     def _if_visible(self, topic: Topic | None) -> Topic | None:
+        # A topic exists at once, and nodes learn of it later, as metadata spreads in a
+        # real cluster.
         if topic is None or topic.visible_at > self.clock.now():
             return None
         return topic
@@ -239,7 +241,7 @@ class EmbeddedCluster:
         """Change the finalized level of a feature.
 
         Raises:
-            ValueError: there is no such feature or level.
+            ValueError: the feature or level does not exist.
         """
         highest = FEATURES.get(name)
         if highest is None:
@@ -269,6 +271,7 @@ class EmbeddedCluster:
             Refusal: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
         """
         partition.append_marker(marker)
+        # Over a copy: the first group of a cluster adds its coordinator.
         for notify in list(self.marker_written):
             notify(partition, marker)
 
@@ -280,6 +283,8 @@ class EmbeddedCluster:
         topic = self.topics.get(TRANSACTIONS_TOPIC) or self._create_internal(
             TRANSACTIONS_TOPIC, "transaction.state.log"
         )
+        # Kafka's own hash: a log that a real broker wrote has the id in the same
+        # partition.
         number = abs(java_hash(transactional_id)) % len(topic.partitions)
         return topic.partitions[number]
 
@@ -293,6 +298,8 @@ class EmbeddedCluster:
         topic = self.topics.get(OFFSETS_TOPIC) or self._create_internal(
             OFFSETS_TOPIC, "offsets.topic"
         )
+        # Kafka's own hash: a log that a real broker wrote has the group in the same
+        # partition.
         number = abs(java_hash(group)) % len(topic.partitions)
         return topic.partitions[number]
 
@@ -306,6 +313,7 @@ class EmbeddedCluster:
         }
         factor = min(config("replication.factor", 3), len(self.live))
         partitions = config("num.partitions", 50)
+        # Without the metadata delay: a request to a group waits for its coordinator.
         return self.create_topic(name, partitions, factor, configs, AT_ONCE)
 
     # ---- changes -----------------------------------------------------------------
@@ -313,12 +321,16 @@ class EmbeddedCluster:
     def new_producer_id(self) -> int:
         """Return a producer id that was never handed out before."""
         self._next_producer_id += 1
+        # Ids are reserved in blocks, as in Kafka: what is saved is ahead of what was
+        # handed out, so that no id comes twice after a restart.
         if self._next_producer_id % _PRODUCER_IDS == 1:
             self.save()
         return self._next_producer_id
 
     def fence_producer(self, producer_id: int) -> int:
         """Raise the lowest epoch accepted from a producer id; return that epoch."""
+        # Above every epoch that any partition has seen, so that the producer is fenced
+        # in all.
         epochs = (one.producers.epochs.get(producer_id, 0) for one in self.partitions())
         before = max(epochs, default=0)
         self._fenced[producer_id] = max(before, self._fenced.get(producer_id, 0)) + 1
@@ -466,6 +478,7 @@ class EmbeddedCluster:
             partition.producers = ProducerStates(self._fenced)
             partition.now = self.clock.now
             partition.isr = [node for node in replicas if node in self.live]
+            # The preferred leader is down: the first replica that is up leads.
             if partition.leader not in self.live:
                 partition.leader = partition.isr[0] if partition.isr else NO_LEADER
             topic.partitions.append(partition)
@@ -473,6 +486,7 @@ class EmbeddedCluster:
     def _choose_replicas_of_one(self, factor: int) -> list[int]:
         """Choose replicas for one partition; leaders rotate over the nodes up."""
         nodes = [node for node in self.node_ids if node in self.live]
+        # Each partition begins at the next node, so that leaders are spread evenly.
         first = self._next_leader % len(nodes)
         self._next_leader += 1
         return [nodes[(first + step) % len(nodes)] for step in range(factor)]
@@ -481,6 +495,7 @@ class EmbeddedCluster:
         """Delete a topic and its logs; fetches that wait for it return."""
         del self.topics[topic.name], self._by_id[topic.topic_id]
         for partition in topic.partitions:
+            # Before the log is closed: fetches that wait read again, and find no leader.
             partition.elect(NO_LEADER)
             partition.close()
             self._store.remove_partition(topic.name, partition.index)
@@ -501,6 +516,7 @@ class EmbeddedCluster:
     ) -> None:
         """Move a partition to other nodes; its leader stays if it is among them."""
         partition.replicas = list(replicas)
+        # Replicas share one log, so new ones are in sync at once.
         partition.set_isr(node for node in replicas if node in self.live)
         if partition.leader not in partition.isr:
             self._elect_one(partition)
@@ -574,10 +590,13 @@ class EmbeddedCluster:
 
     def _elect(self, partition: EmbeddedPartition, leader: int) -> None:
         before = partition.leader
+        # The leader epoch grows only with a change, so that clients are not sent to
+        # look up what they know.
         if before == leader:
             return
         delay = self._metadata_delay
         partition.elect(leader, self.clock.now() + delay if delay else AT_ONCE)
+        # Over a copy: a coordinator that is created meanwhile adds itself.
         for notify in list(self.leader_changed):
             notify(partition, before)
 
@@ -611,6 +630,8 @@ class EmbeddedCluster:
         self._store.save(
             {
                 "cluster_id": self.cluster_id,
+                # Ahead by a block: ids up to here may be handed out before the next
+                # save.
                 "next_producer_id": self._next_producer_id + _PRODUCER_IDS,
                 "topics": {
                     topic.name: {
@@ -642,6 +663,8 @@ class EmbeddedCluster:
         self.configs.restore(saved["configs"])
         self.quotas.restore(saved.get("quotas", ()))
         for name, found in saved["topics"].items():
+            # A directory can be opened with fewer nodes than wrote it: replicas of
+            # nodes that are gone are left out.
             replicas = [
                 [node for node in nodes if node in self.node_ids] or self.node_ids[:1]
                 for nodes in found["replicas"]
@@ -650,6 +673,8 @@ class EmbeddedCluster:
             topic = Topic(name, UUID(found["id"]), settings, AT_ONCE)
             self._extend(topic, replicas)
             for partition, epoch in zip(topic.partitions, found["epochs"], strict=True):
+                # A restart is a change of the leader: clients with the epoch from
+                # before are fenced.
                 partition.leader_epoch = epoch + 1
             self.topics[name] = self._by_id[topic.topic_id] = topic
         self.save()
@@ -665,6 +690,8 @@ class EmbeddedCluster:
         now_ms = self.clock.wall_ms()
         for partition in list(self.partitions()):
             partition.tidy(now_ms)
+        # Idle producers have an interval of their own, which is longer than that of
+        # retention.
         if now_ms >= self._producers_checked_ms + self._config_ms(_PRODUCER_CHECK):
             self._producers_checked_ms = now_ms
             oldest_ms = now_ms - self._config_ms(_PRODUCER_EXPIRATION)

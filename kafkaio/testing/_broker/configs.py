@@ -24,15 +24,15 @@ BROKER: Final = 4
 GROUP: Final = 32
 CLIENT_METRICS: Final = 16
 
-#: How a broker's config can be changed while the broker runs: not at all, for the
+#: The ways to change a broker's config while the broker runs: not at all, for the
 #: cluster or one broker, for one broker only, for a listener of one broker only.
 Mode: TypeAlias = Literal["read-only", "cluster-wide", "per-broker", "per-listener"]
 
 _PREFIX: Final = re.compile(r"listener\.name\.[^.]*\.(?P<base>.+)$")
 
 
-class ConfigSource:
-    """Where a value comes from, by Kafka's numbers."""
+class ConfigOrigin:
+    """The source of a value, by Kafka's numbers."""
 
     TOPIC: Final = 1
     NODE: Final = 2
@@ -168,6 +168,7 @@ class BrokerConfigs:
 
     def _levels(self) -> Iterator[Mapping[str, str]]:
         nodes = (name for kind, name in self._dynamic if kind == BROKER and name)
+        # Configs of a node come before those of the cluster, as in Kafka.
         for node in sorted(nodes):
             yield self._dynamic[BROKER, node]
         yield self._dynamic.get((BROKER, ""), {})
@@ -175,9 +176,12 @@ class BrokerConfigs:
 
     def _derive(self) -> None:
         names = set().union(*self._levels())
+        # In place: the settings of every topic refer to this object.
         self.topic_defaults.clear()
         known = facts()
         families = (known.families[name] for name in names & known.families.keys())
+        # Only for configs that are set: where none is, a topic keeps Kafka's own
+        # default.
         changed = {family[0] for family in families}
         for topic_config, synonyms in known.topic_synonyms.items():
             if topic_config not in TOPIC_DEFAULTS or synonyms[0][0] not in changed:
@@ -204,15 +208,16 @@ class BrokerConfigs:
         names = known.families.get(name, [name])
         base = base_name(name)
         if base != name:
+            # A config with the prefix of a listener falls back to the one without it.
             names = [name, base]
         defaults = {
             one: known.brokers[one].default for one in names if one in known.brokers
         }
         levels: list[tuple[int, Mapping[str, str | None]]] = [
-            (ConfigSource.NODE, self.of(BROKER, str(node_id))),
-            (ConfigSource.CLUSTER, self.of(BROKER, "")),
-            (ConfigSource.STATIC, {**self.static, **own}),
-            (ConfigSource.DEFAULT, defaults),
+            (ConfigOrigin.NODE, self.of(BROKER, str(node_id))),
+            (ConfigOrigin.CLUSTER, self.of(BROKER, "")),
+            (ConfigOrigin.STATIC, {**self.static, **own}),
+            (ConfigOrigin.DEFAULT, defaults),
         ]
         found = [
             Synonym(one, value, source)
@@ -230,12 +235,12 @@ class BrokerConfigs:
         found: list[Synonym] = []
         value = self.of(GROUP, group).get(name)
         if value is not None:
-            found.append(Synonym(name, value, ConfigSource.GROUP))
+            found.append(Synonym(name, value, ConfigOrigin.GROUP))
         if name in known.group_synonyms:
             found += self.broker_synonyms(known.group_synonyms[name], node_id, {})
         elif name in known.groups:
             default = known.groups[name].default or ""
-            found.append(Synonym(name, default, ConfigSource.DEFAULT))
+            found.append(Synonym(name, default, ConfigOrigin.DEFAULT))
         return found
 
     def topic_synonyms(
@@ -244,7 +249,7 @@ class BrokerConfigs:
         """The values of a topic's config, the one in force first."""
         found: list[Synonym] = []
         if name in values:
-            found.append(Synonym(name, values[name], ConfigSource.TOPIC))
+            found.append(Synonym(name, values[name], ConfigOrigin.TOPIC))
         for broker_config, _ in facts().topic_synonyms.get(name, [])[:1]:
             found += self.broker_synonyms(broker_config, node_id, {})
         return found

@@ -43,7 +43,7 @@ _ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 class ApiPort(Protocol):
-    """What a connection asks of an API before it serves a request."""
+    """One API, as a connection sees it before it serves a request."""
 
     @property
     def by_partition(self) -> bool:
@@ -54,7 +54,7 @@ class ApiPort(Protocol):
 
 
 class NodePort(Protocol):
-    """What a connection needs of the node that accepted it."""
+    """The node that accepted a connection, as the connection sees it."""
 
     is_paused: bool
 
@@ -208,7 +208,7 @@ class ServerConnection:
 
     @property
     def principal(self) -> str:
-        """Who the client is, such as ``User:alice``."""
+        """The principal of the client, such as ``User:alice``."""
         if self.sasl is None:
             return self.peer.subject or _ANONYMOUS
         identity = self.sasl.identity
@@ -247,6 +247,7 @@ class ServerConnection:
     def error_for(self, topic: str, partition: int = -1) -> ErrorCode | None:
         """The error that a fault demands for a partition of this request, if any."""
         for rule in self._current.rules:
+            # The first rule decides, in the order in which the test made them.
             if rule.fault.action is Action.ERROR and rule.covers(topic, partition):
                 self._current.count(rule)
                 return rule.fault.code
@@ -284,12 +285,16 @@ class ServerConnection:
     async def run(self) -> None:
         """Serve requests until the connection ends."""
         while self._is_open:
+            # A paused node still receives: requests wait here, as in the buffers of a
+            # process that hangs.
             if not self._frames or self._server.is_paused:
                 await self._wakeup.wait()
                 continue
             try:
                 for exchange in await self._serve(self._frames.popleft()):
                     await self._answer(exchange)
+                # After the answer: the client has to learn why before the connection
+                # ends.
                 if self._is_refused:
                     self._transport.close()
                     self._is_open = False
@@ -313,11 +318,14 @@ class ServerConnection:
             header, position = decode_request_header(frame)
             api = self._server.apis.get(header.request_api_key)
             version = header.request_api_version
+            # Before the authentication is looked at, so that ApiVersions of a newer
+            # client gets an answer (KIP-511).
             if api is None or not api.speaks(version):
                 self._refuse_version(header)
                 return []
             code = ErrorCode.NONE
             if self.sasl is not None:
+                # Before the body is parsed: bytes of a stranger are not decoded.
                 code = await self._admit(self.sasl, header.request_api_key)
             kind = request_type(header.request_api_key)
             # Bytes after the request are ignored, as in Kafka: librdkafka 2.16 leaves
@@ -392,6 +400,8 @@ class ServerConnection:
             if refused is not None:
                 return refused
             if exchange.has(Action.DUPLICATE):
+                # The client gets the answer of the first; the second is what a request
+                # that was sent again does.
                 first = await self._server.handle(exchange.header, request, self)
                 await self._again(exchange, request)
                 return first
@@ -434,6 +444,7 @@ class ServerConnection:
         kind = request.response_type()
         if not any(field.name == "error_code" for field in kind.SCHEMA):
             return None
+        # The handler puts the error where it belongs, see `error_for`.
         if api.by_partition:
             return None
         for rule in exchange.rules:
@@ -445,6 +456,8 @@ class ServerConnection:
     # ---- answering ---------------------------------------------------------------
 
     async def _answer(self, exchange: _Exchange) -> None:
+        # The node may have been paused while the request was served, such as a Fetch
+        # that waits.
         while self._server.is_paused and self._is_open:
             await self._wakeup.wait()
         response, header = exchange.response, exchange.header
@@ -461,6 +474,8 @@ class ServerConnection:
         else:
             self._write(parts)
         if throttle:
+            # Kafka answers at once and then stops reading from the connection
+            # (KIP-219).
             await asyncio.sleep(throttle)
 
     async def _send_with_faults(self, parts: list[Buffer], exchange: _Exchange) -> None:
@@ -468,6 +483,7 @@ class ServerConnection:
             raise _CloseConnection
         data = b"".join(parts)
         if exchange.has(Action.CORRELATION_ID):
+            # The correlation id stands behind the size of the frame.
             data = data[:4] + bytes(byte ^ 0x55 for byte in data[4:8]) + data[8:]
         for rule in exchange.rules:
             if rule.fault.action is Action.GARBAGE:
@@ -483,6 +499,8 @@ class ServerConnection:
             self._transport.close()
         elif exchange.has(Action.CORRUPT):
             broken = bytearray(data)
+            # Behind size and correlation id: the client finds the request, and the
+            # damage in its answer.
             broken[max(8, len(broken) // 2)] ^= 0xFF
             self._write([bytes(broken)])
         else:

@@ -12,6 +12,7 @@ from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.partition import EmbeddedPartition
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
     """The transactions of a transactional id, as its coordinator knows them.
@@ -36,7 +37,7 @@ class OpenTransaction:
 
 
 class GroupControlPort(Protocol):
-    """What `Control` needs of the group coordinators."""
+    """The group coordinators, as `Control` sees them."""
 
     def members(self, group_id: str) -> list[str]:
         """Ids of a group's members."""
@@ -60,7 +61,7 @@ class GroupControlPort(Protocol):
 
 
 class TransactionControlPort(Protocol):
-    """What `Control` needs of the transaction coordinators."""
+    """The transaction coordinators, as `Control` sees them."""
 
     def find(self, transactional_id: str) -> OpenTransaction | None:
         """The transactions of an id; None if the id is not known."""
@@ -112,19 +113,19 @@ class Control:
     def _partition(self, topic: str, partition: int) -> EmbeddedPartition:
         found = self._cluster.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
-            raise ValueError(f"there is no partition {topic}-{partition}")
+            raise ValueError(f"partition {topic}-{partition} does not exist")
         return found.partitions[partition]
 
     def _node(self, node_id: int) -> BrokerNode:
         if node_id not in self._nodes:
-            raise ValueError(f"there is no node {node_id}")
+            raise ValueError(f"node {node_id} does not exist")
         return self._nodes[node_id]
 
     def leader(self, topic_partition: tuple[str, int]) -> int:
         """Return the id of a partition's leader; -1 for none.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         return self._partition(*topic_partition).leader
 
@@ -135,7 +136,7 @@ class Control:
         ``metadata_delay`` has passed. A node that has no replica gets one.
 
         Raises:
-            ValueError: there is no such partition, or the node is not up.
+            ValueError: the partition does not exist, or the node is not up.
         """
         if not self._node(node_id).is_up:
             raise ValueError(f"node {node_id} is not up")
@@ -145,8 +146,9 @@ class Control:
         """Add ``count`` empty partitions to a topic.
 
         Raises:
-            ValueError: there is no such topic.
+            ValueError: the topic does not exist.
         """
+        # Raises for a topic that does not exist.
         self._partition(topic, 0)
         self._cluster.add_partitions(self._cluster.topics[topic], count)
 
@@ -163,6 +165,7 @@ class Control:
         Raises:
             ValueError: the node is not up.
         """
+        # By the leader of its partition: the group coordinator is nothing else.
         partition = self._cluster.offsets_partition(group)
         self.move_leader((partition.topic, partition.index), node_id)
 
@@ -178,7 +181,7 @@ class Control:
         """Remove a member from its group as if its session had timed out.
 
         Raises:
-            KeyError: there is no such group or member.
+            KeyError: the group or member does not exist.
         """
         self._groups().expel(group, member_id)
 
@@ -186,7 +189,7 @@ class Control:
         """Start a rebalance of a group.
 
         Raises:
-            KeyError: there is no such group.
+            KeyError: the group does not exist.
         """
         self._groups().rebalance(group)
 
@@ -201,7 +204,7 @@ class Control:
                 to the group's assignor.
 
         Raises:
-            KeyError: there is no such group or topic.
+            KeyError: the group or topic does not exist.
             TypeError: it is a classic group, whose leader assigns.
         """
         self._groups().assign(group, targets)
@@ -229,6 +232,8 @@ class Control:
     def open_transactions(self) -> list[OpenTransaction]:
         """Return the transactions that have begun and are not complete, by id."""
         found = self._transactions().all()
+        # Until its markers are written, a prepared transaction holds the last stable
+        # offset back.
         return [one for one in found if one.state.startswith(("Ongoing", "Prepare"))]
 
     def unstable_since(self, topic_partition: tuple[str, int]) -> Mapping[int, int]:
@@ -238,7 +243,7 @@ class Control:
             The offsets by producer id: those of hanging transactions, too.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         partition = self._partition(*topic_partition)
         partition.open()
@@ -248,7 +253,7 @@ class Control:
         """Return the offset up to which a partition has no open transaction.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         return self._partition(*topic_partition).last_stable_offset
 
@@ -306,12 +311,12 @@ class Control:
         """Set the finalized level of a feature.
 
         They are ``transaction.version``, 0 to 2, and ``group.version``, 0 or 1; with 0
-        there are no groups of KIP-848.
+        the groups of KIP-848 are off.
 
         ApiVersions reports it with a higher epoch; open connections are not told.
 
         Raises:
-            ValueError: there is no such feature or level.
+            ValueError: the feature or level does not exist.
         """
         self._cluster.set_feature(name, level)
 
@@ -322,14 +327,15 @@ class Control:
         acks=all fail with NOT_ENOUGH_REPLICAS.
 
         Raises:
-            ValueError: there is no such partition, or the node is its leader or not an
-                in-sync replica.
+            ValueError: the partition does not exist, or the node is its leader, or not
+                an in-sync replica.
         """
         partition = self._partition(*topic_partition)
         if node_id == partition.leader or node_id not in partition.isr:
             raise ValueError(
                 f"node {node_id} is not an in-sync follower of {partition!r}"
             )
+        # The replica stays assigned and up; it lags, as far as clients can see.
         rest = [replica for replica in partition.isr if replica != node_id]
         self._cluster.set_isr(partition, rest)
 
@@ -337,7 +343,7 @@ class Control:
         """Add a replica to the in-sync replicas.
 
         Raises:
-            ValueError: there is no such partition, or the node is not up or has no
+            ValueError: the partition does not exist, or the node is not up or has no
                 replica of it.
         """
         partition = self._partition(*topic_partition)
@@ -351,7 +357,7 @@ class Control:
         """Return the epochs of the idempotent producers that wrote, by producer id.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         partition = self._partition(*topic_partition)
         partition.open()
@@ -378,7 +384,11 @@ class Control:
         Raises:
             ValueError: ``seconds`` is negative.
         """
+        # First the clock, then all that goes by it: sessions end before their offsets
+        # expire.
         self._cluster.clock.skip(seconds)
+        # The coordinators have timers of the event loop, which does not know of the
+        # jump.
         self._groups().clock_moved()
         self._transactions().clock_moved()
         self._cluster.flush()
@@ -401,11 +411,13 @@ class Control:
             raise ValueError(f"node {node_id} is not up")
         node.pause()
         if fenced_after is not None:
+            # As in Kafka, where the controller fences a node whose heartbeats stop.
             node.in_pause(fenced_after, lambda: self._cluster.node_down(node_id))
 
     def resume(self, node_id: int) -> None:
         """Let a paused node continue; it serves the requests that came in meanwhile."""
         node = self._node(node_id)
+        # It was fenced meanwhile, and registers again.
         if node.is_paused and node_id not in self._cluster.live:
             self._cluster.node_up(node_id)
         node.resume()
@@ -431,6 +443,7 @@ class Control:
     async def restart(self, node_id: int) -> None:
         """Start a node at its old address; stop it first if it is up."""
         node = self._node(node_id)
+        # A restart of a node that runs moves its leaderships first.
         await self.stop(node_id)
         await node.start()
         self._cluster.node_up(node_id)
@@ -441,5 +454,6 @@ class Control:
 
     def disconnect(self, node_id: int) -> None:
         """Abort every connection to a node; the node stays up."""
+        # Over a copy: a connection that ends removes itself.
         for connection in list(self._node(node_id).connections):
             connection.abort()

@@ -27,9 +27,10 @@ class Cut:
         self._left = fault.position
 
     def cut(self, data: bytes) -> bytes:
-        """What to send of the next bytes of the stream."""
+        """Return the bytes to send in place of the next ones of the stream."""
         if self.is_closed or self.is_stalled:
             return b""
+        # Negative once the position has passed: then INVERT_AT changes nothing more.
         here, self._left = self._left, self._left - len(data)
         if self._action is Action.INVERT_AT:
             if not 0 <= here < len(data):

@@ -27,8 +27,9 @@ from kafkaio.protocol._error_codes import ErrorCode
 Concerns = Callable[[str, int], bool]
 
 
+@public("kafkaio.testing")
 class Action(Enum):
-    """What a fault does."""
+    """The effects of faults."""
 
     ERROR = "error"
     DELAY = "delay"
@@ -52,10 +53,10 @@ class Action(Enum):
     ENDLESS = "endless challenges"
 
 
-#: What can happen at a byte, of an answer or of all that is sent on a connection.
+#: Effects at one byte, of an answer or of all that is sent on a connection.
 CUTS: Final = frozenset({Action.CLOSE_AT, Action.STALL_AT, Action.INVERT_AT})
-#: What only SaslAuthenticate can do. They count when they apply: a message has to have
-#: what is to be wrong.
+#: Effects that only SaslAuthenticate has. They count when they apply: a message has
+#: to have the part that they falsify.
 LIES: Final = frozenset(
     {Action.SIGNATURE, Action.NONCE, Action.ITERATIONS, Action.ENDLESS}
 )
@@ -374,9 +375,11 @@ class Rule:
 
     def draw(self) -> bool:
         """Decide at random, by the fault's rate, whether it happens this time."""
+        # The generator is the rule's own, so that other rules do not change its sequence.
         return self.fault.rate >= 1 or self._random.random() < self.fault.rate
 
 
+# Kafka writes PRODUCE as Produce, and ADD_OFFSETS_TO_TXN as AddOffsetsToTxn.
 _NAMES: Final = {key.name.replace("_", "").lower(): key for key in ApiKey}
 
 
@@ -422,19 +425,23 @@ class Faults:
             The rule; its ``count`` says how often the fault has happened.
 
         Raises:
-            ValueError: there is no such API or node, or the API cannot fail in this
+            ValueError: the API or node does not exist, or the API cannot fail in this
                 way.
         """
         if isinstance(api, str):
             key = _NAMES.get(api.lower())
             if key is None:
-                raise ValueError(f"there is no API {api!r}")
+                raise ValueError(f"unknown API {api!r}")
         else:
             key = api
         self._check_node(node)
+        # A topic without a partition stands for all its partitions.
         topic, index = partition or (None, None)
+        # A rule that can never happen is a mistake in a test, which would pass without
+        # it.
         if fault.action is Action.ERROR and not self._can_refuse(key):
             raise ValueError(f"an answer of {key.name} has no error code")
+        # Only this handler asks for the delay.
         if fault.action is Action.METADATA_LAG and key is not ApiKey.CREATE_TOPICS:
             raise ValueError(f"metadata_lag is for CreateTopics, not {key.name}")
         if fault.action in LIES and key is not ApiKey.SASL_AUTHENTICATE:
@@ -459,8 +466,9 @@ class Faults:
             listener: only on those to this listener, such as ``"SASL_SSL"``.
 
         Raises:
-            ValueError: it is another fault, or there is no such node.
+            ValueError: it is another fault, or the node does not exist.
         """
+        # A connection has no requests yet when its fault is chosen.
         if fault.action not in CUTS:
             raise ValueError(f"{fault.action.value!r} is for requests")
         self._check_node(node)
@@ -485,10 +493,11 @@ class Faults:
     def _check_node(self, node: int | None) -> None:
         if node is not None and self._nodes is not None and node not in self._nodes:
             there = ", ".join(str(known) for known in sorted(self._nodes))
-            raise ValueError(f"there is no node {node!r}: the nodes are {there}")
+            raise ValueError(f"node {node!r} does not exist: the nodes are {there}")
 
     def remove(self, rule: Rule) -> None:
         """Remove a rule. Nothing happens if it is not there."""
+        # A test may remove a rule in its clean-up, whatever happened before.
         if rule in self._rules:
             self._rules.remove(rule)
 
@@ -504,6 +513,7 @@ class Faults:
         Their ``count`` grows, except that of errors and of what only a handler can get
         wrong: those are counted when they are put into the answer.
         """
+        # The usual case: no fault, and no cost for each request.
         if not self._rules:
             return []
         found = [
@@ -514,6 +524,7 @@ class Faults:
             and rule.draw()
         ]
         for rule in found:
+            # Errors count for the partitions that get them, once for each request.
             if rule.fault.action is not Action.ERROR and rule.fault.action not in LIES:
                 rule.count += 1
         return found

@@ -23,14 +23,14 @@ from kafkaio.testing._broker.cut import Cut, CutTransport
 from kafkaio.testing._broker.faults import Fault
 from kafkaio.testing._security.principals import NoPrincipal
 
-#: What Java sends to a client that does not speak TLS, where OpenSSL sends nothing: the
+#: Java's alert for a client that does not speak TLS, where OpenSSL sends nothing: the
 #: alert internal_error (RFC 8446, section 6).
 _ALERT: Final = b"\x15\x03\x03\0\2\2\x50"
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedClient:
-    """Who has connected.
+    """The client of an accepted connection.
 
     Attributes:
         host: the client's address.
@@ -121,6 +121,8 @@ class _AcceptedTls(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # uvloop's has another base class
+        # A listener that closes ends handshakes, because the node does not know these
+        # connections yet.
         self._shaking.add(self)
         fault = self._stream_fault()
         if fault is not None:
@@ -132,12 +134,16 @@ class _AcceptedTls(asyncio.Protocol):
             if self._sink is None:
                 self._shake()
             self._read()
+        # The handshake, or the record, is not complete; there may be something to send
+        # all the same.
         except ssl.SSLWantReadError:
             self._flush()
         except (ssl.SSLError, ProtocolError, NoPrincipal) as error:
-            # What OpenSSL has to tell the peer, an alert, goes first.
+            # An alert of OpenSSL for the peer goes first.
             self._cause = error
             is_tls = isinstance(error, ssl.SSLError)
+            # OpenSSL does not always have an alert ready; a client that gets none would
+            # report a lost connection.
             if is_tls and self._sink is None and not self._outgoing.pending:
                 self._outgoing.write(_ALERT)
             self._flush()
@@ -213,6 +219,7 @@ class _AcceptedTls(asyncio.Protocol):
     def _flush(self) -> None:
         data = self._outgoing.read()
         if self._cut is not None:
+            # After TLS: faults count bytes as they are on the wire.
             data = self._cut.cut(data)
         if data and self._transport is not None:
             self._transport.write(data)

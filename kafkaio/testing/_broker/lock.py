@@ -19,7 +19,7 @@ else:
     import fcntl
 
 _FILE: Final = ".lock"
-#: What systems answer while another one holds the lock.
+#: The errors of systems while another process holds the lock.
 _HELD: Final = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 
 

@@ -7,6 +7,7 @@ clients' fetch sessions. What all nodes have in common is in its `EmbeddedCluste
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -49,7 +50,7 @@ class HandlerPort(Protocol):
         request: Request[Response],
         connection: ServerConnection,
     ) -> Response | None:
-        """Serve one request; None if there is no answer."""
+        """Serve one request; None if it is not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def _address(host: str, port: int) -> str:
 
 
 class BrokerPort(Protocol):
-    """What a node needs of the `Broker` that it belongs to."""
+    """The `Broker` that a node belongs to, as the node sees it."""
 
     @property
     def auto_create_topics(self) -> bool:
@@ -190,8 +191,9 @@ class BrokerPort(Protocol):
     def telemetry(self) -> PushedTelemetry:
         """The metrics that clients have pushed."""
 
-    def record(self, request: LoggedRequest) -> None:
-        """Add to the request log."""
+    @property
+    def requests(self) -> deque[LoggedRequest]:
+        """The log of requests."""
 
 
 class BrokerNode:
@@ -267,6 +269,7 @@ class BrokerNode:
         """The host and port to tell a client: of the listener that it connected to."""
         endpoint = self.endpoints[connection.peer.listener]
         reached = connection.peer.reached
+        # A client may reach the broker by another interface than the next one does.
         host = reached if endpoint.follows_client and reached else endpoint.host
         return host, endpoint.port
 
@@ -276,23 +279,27 @@ class BrokerNode:
         """Accept connections, with no fetch sessions, as a restarted node."""
         self._supervisor = Supervisor(f"node {self.node_id}", self.report)
         self._supervisor.start()
+        # Sessions end with the process: clients have to open new ones.
         self.fetch_sessions = FetchSessions()
         for endpoint in self.endpoints.values():
             port = await endpoint.listener.open(
                 partial(self._accept, endpoint), partial(self._stream_fault, endpoint)
             )
             endpoint.bound_port = port
+            # Kept when the node starts again: clients know it under this port.
             endpoint.port = endpoint.advertised_port or port
 
     def pause(self) -> None:
         """Accept connections and requests, and answer none until ``resume``."""
         self._end_pause()
         self.is_paused = True
+        # The cluster does not wait for it: leaders and coordinators on it do nothing.
         self.cluster.paused.add(self.node_id)
 
     def in_pause(self, seconds: float, call: Callable[[], None]) -> None:
         """Call a function once the current pause has lasted ``seconds`` seconds."""
         loop = asyncio.get_running_loop()
+        # By the event loop: a paused node counts as dead in real time.
         self._pause_timer = loop.call_later(seconds, call)
 
     def resume(self) -> None:
@@ -310,10 +317,12 @@ class BrokerNode:
 
     async def stop(self) -> None:
         """Abort every connection and end every task. May be called again."""
+        # First: a connection that is accepted from here on is aborted.
         supervisor, self._supervisor = self._supervisor, None
         self._end_pause()
         for endpoint in self.endpoints.values():
             await endpoint.listener.close()
+        # Over a copy: a connection that ends removes itself.
         for connection in list(self.connections):
             connection.abort()
         self.connections.clear()
@@ -327,6 +336,7 @@ class BrokerNode:
         client: AcceptedClient,
     ) -> FrameSinkPort:
         connection = ServerConnection(self, transport, self._peer(endpoint, client))
+        # The listener accepts until it is closed, and the node may be stopping.
         if self._supervisor is None:
             transport.abort()
             return connection
@@ -339,6 +349,7 @@ class BrokerNode:
         peer.reached = client.reached
         if endpoint.has_sasl:
             security = self.broker.security
+            # A session for each connection: authentication is the connection's.
             peer.sasl = security.session(endpoint.name)
             peer.refusal_delay = security.config.refusal_delay
             peer.max_receive_bytes = security.config.max_receive_bytes
@@ -367,10 +378,12 @@ class BrokerNode:
             "broker.id": node_id,
             "advertised.listeners": address,
         }
+        # With one listener its name is its protocol, which is Kafka's default.
         if len(self.endpoints) > 1:
             configs["listener.security.protocol.map"] = ",".join(
                 f"{one.name}:{one.protocol}" for one in self.endpoints.values()
             )
+        # A user's own value is described as it was given.
         if "listeners" not in self.cluster.configs.static:
             configs["listeners"] = address
         if self.rack is not None:
@@ -393,7 +406,7 @@ class BrokerNode:
 
     def begin(self, header: RequestHeader, request: Request[Response]) -> list[Rule]:
         """Add a request to the broker's log; return the faults that apply to it."""
-        self.broker.record(
+        self.broker.requests.append(
             LoggedRequest(
                 self.clock.now(),
                 self.node_id,
@@ -435,9 +448,11 @@ class BrokerNode:
         An incremental Fetch concerns every partition of its session.
         """
         found = self.cluster.topics.get(topic)
+        # Requests name topics by id or by name, depending on their version.
         names = {topic} if found is None else {topic, found.topic_id}
         # Only Fetch requests have a session.
         session = self.fetch_sessions.get(getattr(request, "session_id", 0))
+        # An incremental Fetch names only what has changed.
         if any((name, partition) in session for name in names):
             return True
         return any(
@@ -468,4 +483,5 @@ def _names_partition(topic: Struct, partition: int) -> bool:
                 else:
                     numbers += (getattr(one, name, -1) for name in _INDEX_FIELDS)
     named = [number for number in numbers if number >= 0]
+    # A request that names a topic alone is about all its partitions.
     return partition in named or not named

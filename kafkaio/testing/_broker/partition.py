@@ -73,8 +73,9 @@ class EmbeddedPartition:
         self.leader_epoch: int = 0
         self.leader_known_at: float = -inf
         self.now: Callable[[], float] = now
+        # Nodes that do not know the new leader yet still name this one.
         self._previous_leader = (self.leader, self.leader_epoch)
-        #: Where the log ended when a replica fell out of sync, by node; only while the
+        #: The end of the log when a replica fell out of sync, by node; only while the
         #: topic allows unclean elections.
         self._ends: dict[int, int] = {}
         self.settings = settings
@@ -110,6 +111,8 @@ class EmbeddedPartition:
         offset = log.start_offset
         self.producers.clear()
         snapshot = log.read_snapshot()
+        # A snapshot from before the start would bring producers whose batches were
+        # deleted.
         if snapshot is not None and snapshot[0] >= offset:
             offset = snapshot[0]
             self.producers.restore(snapshot[1])
@@ -129,7 +132,10 @@ class EmbeddedPartition:
                         aborted += [] if ended is None else [ended]
                 elif producer is not None:
                     self.producers.appended(producer, header.base_offset, -1)
+        # The file may lack transactions that were aborted shortly before a crash.
         log.restore_aborted(since, aborted)
+        # Last: a snapshot that is written while producers are restored would be
+        # incomplete.
         log.producers = self.producers.image
 
     @property
@@ -144,8 +150,10 @@ class EmbeddedPartition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset up to which there is no record of an open transaction."""
+        """The offset before the first record of an open transaction."""
         log = self.log
+        # DeleteRecords can remove the beginning of a transaction that is open; the
+        # offset must not lie before the log.
         unstable = self.producers.first_unstable
         return log.end_offset if unstable is None else max(unstable, log.start_offset)
 
@@ -173,8 +181,12 @@ class EmbeddedPartition:
                 UNKNOWN_LEADER_EPOCH if it is newer, NOT_LEADER_OR_FOLLOWER if the
                 node has no replica.
         """
+        # A node without a replica cannot judge epochs: the client has to look up the
+        # leader.
         if node_id not in self.replicas:
             raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        # By what the node knows: with a delay, it takes the new epoch of a client for
+        # one from the future.
         known = self.known_leader[1]
         if current_leader_epoch in {-1, known}:
             return
@@ -227,6 +239,7 @@ class EmbeddedPartition:
         header = only_batch(records)
         if acks not in {-1, 0, 1}:
             raise Malformed(ErrorCode.INVALID_REQUIRED_ACKS)
+        # Before the content of the batch is checked, in the order of Kafka.
         if acks == -1 and len(self.isr) < self.settings.min_insync_replicas:
             raise Refusal(ErrorCode.NOT_ENOUGH_REPLICAS)
         check_sent(header, records, self.settings.max_message_bytes)
@@ -234,6 +247,8 @@ class EmbeddedPartition:
             self._check_keys(records)
         producer = producer_of(header)
         if producer is not None:
+            # A log that was not read yet knows no producers, and would take a duplicate
+            # for a new batch.
             self.open()
             found = self._check_sequence(producer)
             if found is not None:
@@ -269,6 +284,7 @@ class EmbeddedPartition:
         """Append a batch as the leader, without any check of the client's rights."""
         found = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
         if producer is not None:
+            # After the append, which may refuse the batch.
             self.producers.appended(producer, found.base_offset, found.log_append_time)
         self.wake()
         return found
@@ -291,6 +307,7 @@ class EmbeddedPartition:
         found = log.append(
             batch, leader_epoch=self.leader_epoch, now_ms=marker.timestamp
         )
+        # With the offset of the marker, which the log has decided.
         aborted = self.producers.ended(marker, found.base_offset)
         if aborted is not None:
             log.add_aborted(aborted)
@@ -339,7 +356,10 @@ class EmbeddedPartition:
         wanted = set(isr)
         before, self.isr = self.isr, [one for one in self.replicas if one in wanted]
         for node in self.isr:
+            # A replica that is in sync again has the whole log.
             self._ends.pop(node, None)
+        # The end of a replica that falls out of sync matters only where it may lead all
+        # the same.
         if self.settings.elects_unclean:
             left = [node for node in before if node not in self.isr]
             self._ends.update(dict.fromkeys(left, self.log.end_offset))
@@ -351,6 +371,8 @@ class EmbeddedPartition:
         then.
         """
         self.log.truncate_to(self._ends.pop(node_id, self.log.end_offset))
+        # Producers may have written what is gone: their sequence numbers continue from
+        # what is left.
         self._restore_producers(self.log)
         self.isr = [node_id]
 
@@ -371,6 +393,7 @@ class EmbeddedPartition:
             return
         before = log.start_offset
         log.apply_retention(now_ms)
+        # Not beyond: whether the records of an open transaction count is not known.
         log.compact(now_ms, up_to=self.last_stable_offset)
         if log.start_offset != before:
             self.wake()
@@ -378,6 +401,7 @@ class EmbeddedPartition:
     def close(self) -> None:
         """Close the log; it is opened again on next use."""
         if self._log is not None:
+            # The next start reads the producers from here and not from the whole log.
             self._log.write_snapshot()
             self._log.close()
             self._log = None

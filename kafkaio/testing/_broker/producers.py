@@ -143,8 +143,11 @@ class ProducerStates:
     def find_duplicate(self, batch: ProducerBatch) -> tuple[int, int] | None:
         """Base offset and append time of the same batch, if it is a recent one."""
         producer = self._producers.get(batch.producer_id)
+        # A new epoch begins its sequence numbers anew, so equal numbers are other
+        # records.
         if producer is None or producer.epoch != batch.epoch:
             return None
+        # A fenced producer must learn it, even from a batch that it repeats.
         if batch.epoch < self._fenced.get(batch.producer_id, 0):
             return None
         for kept in producer.batches:
@@ -171,6 +174,7 @@ class ProducerStates:
         self.check_epoch(batch.producer_id, batch.epoch)
         producer = self._producers.get(batch.producer_id)
         is_known = producer is not None and producer.epoch == batch.epoch
+        # The transaction has a batch here, so the coordinator has the partition.
         if is_known and batch.producer_id in self._open:
             return False
         known = self._verifications.get(batch.producer_id)
@@ -178,6 +182,8 @@ class ProducerStates:
             self._verifications[batch.producer_id] = _Verification(
                 batch.epoch, batch.base_sequence, is_from_zero
             )
+        # A later batch of the transaction can overtake the first: the lowest sequence
+        # number is the one to wait for.
         elif batch.epoch == known.epoch:
             known.lowest_sequence = min(known.lowest_sequence, batch.base_sequence)
         return True
@@ -214,12 +220,15 @@ class ProducerStates:
         self._check_verification(batch, is_new=producer is None or not producer.batches)
         if producer is None:
             return
+        # After a marker of a new epoch there are no batches to follow.
         if batch.epoch != producer.epoch or not producer.batches:
             expected = 0
         else:
             expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCES
         if batch.base_sequence != expected:
             raise _out_of_order(batch, f"expected {expected}")
+        # Its records would be committed or aborted with the transaction, although they
+        # are not part of it.
         if producer.open_since != _NONE and not batch.is_transactional:
             raise Refusal(
                 ErrorCode.INVALID_TXN_STATE,
@@ -285,6 +294,8 @@ class ProducerStates:
                 f"the marker's epoch {marker.epoch} is too old: {producer.epoch} is"
                 " known",
             )
+        # A coordinator that was replaced, and does not know it, must not end a
+        # transaction of the next one.
         if marker.coordinator_epoch < producer.coordinator_epoch:
             raise Refusal(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -305,6 +316,8 @@ class ProducerStates:
             marker.producer_id, _Producer(marker.epoch)
         )
         first, producer.open_since = producer.open_since, _NONE
+        # In TV2 a marker has the epoch after that of its records (KIP-890): late
+        # batches of the transaction are fenced from here on.
         producer.enter(marker.epoch)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.timestamp = marker.timestamp
@@ -312,6 +325,8 @@ class ProducerStates:
         self._open.pop(marker.producer_id, None)
         if first == _NONE or marker.is_commit:
             return None
+        # The last stable offset after this marker: readers below it need not know of
+        # the transaction.
         stable = self.first_unstable
         return AbortedTransaction(
             marker.producer_id, first, offset, offset + 1 if stable is None else stable
@@ -327,6 +342,8 @@ class ProducerStates:
                 milliseconds of the wall clock, to be remembered.
         """
         for producer_id, producer in list(self._producers.items()):
+            # A producer with an open transaction stays, or its marker would find
+            # nothing to end.
             if producer.open_since == _NONE and producer.timestamp <= oldest_ms:
                 del self._producers[producer_id]
 
@@ -365,6 +382,8 @@ class ProducerStates:
                 timestamp=entry.timestamp,
                 open_since=entry.first_offset,
             )
+            # A snapshot has the last batch only; older duplicates are not recognised
+            # after a restart, as in Kafka.
             if entry.last_sequence >= 0:
                 first = (entry.last_sequence - entry.offset_delta) % _SEQUENCES
                 offset = entry.last_offset - entry.offset_delta

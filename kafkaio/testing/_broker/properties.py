@@ -41,6 +41,7 @@ def checked_config(given: Mapping[str, str | float]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name, value in given.items():
+        # Java writes booleans in lower case.
         text = str(value).lower() if isinstance(value, bool) else str(value).strip()
         setting = facts().brokers.get(base_name(name))
         reason = None if setting is None else mismatch(setting, text)
@@ -70,11 +71,14 @@ def listener(config: Mapping[str, str], name: str) -> Address | None:
             TLS or SASL, which arguments of the embedded broker open.
     """
     for entry in config.get(name, "").split(","):
+        # No node has a listener for controllers: every node is its own.
         if not entry.strip() or entry.strip().startswith(f"{_CONTROLLER}:"):
             continue
         found = _LISTENER.match(entry.strip())
         if found is None or int(found["port"]) > LARGEST_PORT:
             raise ValueError(f"{name}={entry}: not of the form PLAINTEXT://host:9092")
+        # The broker makes users and certificates itself, so such a listener needs more
+        # than an address.
         if found["name"] in _SECURED:
             raise ValueError(
                 f"{name}={entry}: only PLAINTEXT can be set here; Broker(sasl=True) and"
@@ -102,12 +106,15 @@ def read_properties(path: Path) -> dict[str, str]:
         text = pending + line.lstrip()
         if not pending and (not text or text[0] in "#!"):
             continue
+        # An even number of them is a value that ends with backslashes, an odd one
+        # continues on the next line.
         backslashes = len(text) - len(text.rstrip("\\"))
         if backslashes % 2:
             pending = text[:-1]
             continue
         pending = ""
         _add(found, text)
+    # The file ends within a line that goes on.
     if pending:
         _add(found, pending)
     return found

@@ -31,9 +31,9 @@ _OF_CLIENTS: Final = {
 }
 _OF_ADDRESSES: Final = {"connection_creation_rate": _INT}
 _KEYS: Final = (*_OF_CLIENTS, *_OF_ADDRESSES)
-#: What a number may differ from a whole one, to be taken for it.
+#: The largest difference at which a number counts as an integer.
 _EPSILON: Final = 1e-6
-#: What a filter asks of a name: that one, the default, or any.
+#: The ways in which a filter matches a name: that one, the default, or any.
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 
@@ -64,6 +64,7 @@ class QuotaStore:
             Refusal: INVALID_REQUEST; nothing was changed.
         """
         _check_entity(entity)
+        # Addresses have a limit for connections only.
         keys = _OF_ADDRESSES if _IP in dict(entity) else _OF_CLIENTS
         for key, value in changes.items():
             if value is None:
@@ -81,6 +82,7 @@ class QuotaStore:
             for key, value in values.items()
             if changes.get(key, value) is not None
         }
+        # Taken out and put back, so that the entity that was changed last comes last.
         self._quotas.pop(entity, None)
         if left:
             self._quotas[entity] = {key: left[key] for key in _KEYS if key in left}
@@ -105,6 +107,7 @@ class QuotaStore:
                     f"Entity type {kind} cannot appear more than once in the filter."
                 )
             wanted[kind] = how, name
+        # Quotas of addresses are kept apart from those of users and client ids.
         if _IP in wanted and len(wanted) > 1:
             raise _refused(
                 "Invalid entity filter component combination. IP filter component "

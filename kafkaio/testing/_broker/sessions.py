@@ -26,7 +26,7 @@ _LAST_EPOCH: Final = 2**31 - 1
 
 @dataclass(slots=True)
 class SessionPartition:
-    """What a client asks of one partition, and what it was sent last.
+    """One partition of a session: the request for it, and the last answer.
 
     Attributes:
         offset: where to read.
@@ -48,7 +48,7 @@ class SessionPartition:
 
 @dataclass(slots=True)
 class ServedFetchSession:
-    """What one client fetches from one node.
+    """The partitions that one client fetches from one node.
 
     Attributes:
         session_id: its id; 0 if the node does not keep the session.
@@ -73,6 +73,7 @@ class ServedFetchSession:
         for key, asked in changed:
             before = self.partitions.get(key)
             if before is not None:
+                # The last answer stays valid when the client changes its request.
                 asked.sent_watermark = before.sent_watermark
                 asked.sent_start = before.sent_start
             self.partitions[key] = asked
@@ -127,6 +128,8 @@ class FetchSessions:
                 FETCH_SESSION_TOPIC_ID_ERROR.
         """
         if epoch in {FIRST_EPOCH, FINAL_EPOCH}:
+            # A full request ends the session that it names, whether it opens another or
+            # not.
             self._sessions.pop(session_id, None)
             keep = epoch == FIRST_EPOCH and bool(changed)
             session = ServedFetchSession(NO_SESSION, by_id, is_full=True)
@@ -134,10 +137,14 @@ class FetchSessions:
                 self._keep(session)
             session.partitions.update(changed)
             return session
+        # Taken out and put back at the end: the order of the dictionary is that of the
+        # last use.
         known = self._sessions.pop(session_id, None)
         if known is None:
             raise Refusal(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         self._sessions[session_id] = known
+        # A request of the session was lost, or came twice: the client opens a new
+        # session.
         if known.epoch != epoch:
             raise Refusal(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if known.by_id != by_id:
@@ -155,6 +162,7 @@ class FetchSessions:
 
     def _keep(self, session: ServedFetchSession) -> None:
         if len(self._sessions) >= self._slots:
+            # The least recently used one.
             del self._sessions[next(iter(self._sessions))]
         self._last_id = self._last_id % _LAST_EPOCH + 1
         session.session_id = self._last_id

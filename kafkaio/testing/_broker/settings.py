@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kafkaio._public import public
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._log import LogConfig
@@ -113,6 +114,7 @@ def mismatch(setting: Setting, value: str) -> str | None:
     if setting.kind == "boolean":
         fits = value.lower() in {"true", "false"}
         return None if fits else "must be true or false"
+    # First the type, then the choices: the reason names what is wrong first.
     if setting.kind in _BITS or setting.kind == "double":
         wrong = _out_of_range(setting, value)
         if wrong is not None:
@@ -140,6 +142,7 @@ def _out_of_range(setting: Setting, value: str) -> str | None:
             return "must be a number"
     else:
         limit = 1 << _BITS[setting.kind]
+        # By the size of the type in Java, which Python does not limit.
         if not _WHOLE.match(value) or not -limit <= int(value) < limit:
             return f"must be a number of type {setting.kind}"
         number = int(value)
@@ -150,6 +153,7 @@ def _out_of_range(setting: Setting, value: str) -> str | None:
     return None
 
 
+@public("kafkaio.testing")
 class TopicSettings:
     """The configs of one topic.
 
@@ -171,6 +175,8 @@ class TopicSettings:
         """The value in force."""
         value = self.values.get(name)
         if value is None:
+            # Looked up each time: a change of a broker's config holds at once, for
+            # every topic that does not set it.
             value = self._inherited.get(name, TOPIC_DEFAULTS[name].default)
         return value or ""
 

@@ -128,6 +128,7 @@ class DiskStore:
         """Save the cluster's metadata; after a crash the file is the old or the new."""
         new = self._directory / f"{_FILE}.new"
         new.write_text(json.dumps(saved, indent=1))
+        # In one step: after a crash the file is the old one or the new one.
         new.replace(self._directory / _FILE)
 
     def load(self) -> SavedCluster | None:
@@ -143,6 +144,7 @@ class DiskStore:
             return None
         except ValueError:
             raise ValueError(f"{file} is damaged") from None
+        # A directory of a real Kafka, or of another program, is left alone.
         if not isinstance(read, dict) or not read.keys() >= _KEYS:
             raise ValueError(f"{file} was not written by an embedded broker")
         saved: SavedCluster = read  # type: ignore[assignment]  # written by save

@@ -32,7 +32,7 @@ SUBSCRIPTION_CONFIGS: Final[Mapping[str, Setting]] = {
     "match": Setting("list", ""),
     "metrics": Setting("list", ""),
 }
-#: What a ``match`` of a subscription may name.
+#: The names that a ``match`` of a subscription can have.
 _MATCHES: Final = frozenset(
     {
         "client_instance_id",
@@ -83,7 +83,7 @@ class TelemetryClient:
     port: str = ""
 
     def facts(self, instance_id: UUID) -> dict[str, str]:
-        """What a ``match`` is compared with, by name."""
+        """The values that a ``match`` is compared with, by name."""
         return {
             "client_instance_id": str(instance_id),
             "client_id": self.client_id,
@@ -112,7 +112,7 @@ class _Instance:
 
 
 class PushedTelemetry:
-    """What clients push, and which of it was asked for.
+    """The metrics that clients push, and the subscriptions to them.
 
     Args:
         configs: the configs of the cluster, among them the subscriptions.
@@ -170,11 +170,13 @@ class PushedTelemetry:
             Refusal: THROTTLING_QUOTA_EXCEEDED if it asks too often.
         """
         if instance_id == _ZERO:
+            # The first request of a client asks for an id.
             instance_id = random_uuid()
         instance = self._instance(instance_id, client)
         at = self._clock()
         last = max(instance.got_at, instance.pushed_at)
         is_early = instance.is_early(at - last)
+        # After that error a client has to ask again at once (KIP-714).
         if is_early and instance.last_code != ErrorCode.UNKNOWN_SUBSCRIPTION_ID:
             raise self._refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         if not is_early:
@@ -198,6 +200,7 @@ class PushedTelemetry:
                 UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE,
                 TELEMETRY_TOO_LARGE or INVALID_RECORD, checked in this order.
         """
+        # Only a subscription gives a client its id.
         if request.client_instance_id == _ZERO:
             raise self._refusal(ErrorCode.INVALID_REQUEST)
         instance = self._instance(request.client_instance_id, client)
@@ -232,6 +235,7 @@ class PushedTelemetry:
         is_early = instance.got_at <= instance.pushed_at and instance.is_early(
             at - instance.pushed_at
         )
+        # The last push of a client comes when it closes, whatever the interval.
         if is_early and not request.terminating:
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
         if not is_early:
@@ -260,6 +264,8 @@ class PushedTelemetry:
             facts = client.facts(instance_id)
             fresh = _subscribed(saved, facts, version)
             if found is not None:
+                # A client that has said its last keeps to it, also if subscriptions
+                # change.
                 fresh.is_terminating = found.is_terminating
             self._instances[instance_id] = found = fresh
         return found
@@ -277,8 +283,11 @@ def _subscribed(
         metrics |= wanted
         if wanted:
             given = int(values.get("interval.ms", _DEFAULT_INTERVAL_MS))
+            # Of several subscriptions that match, the most frequent one.
             interval = min(interval, given)
     names = ["*"] if "*" in metrics else sorted(metrics)
+    # The id changes with the content, so that a client sees that its own is out of
+    # date.
     number = zlib.crc32(f"{names}{interval}".encode())
     signed = number - (1 << 32) if number >> 31 else number
     return _Instance(signed, names, interval, version)

@@ -71,6 +71,7 @@ def range_(spec: Spec) -> dict[str, frozenset[Slot]]:
 
 def uniform(spec: Spec) -> dict[str, frozenset[Slot]]:
     """Divide the partitions evenly and move as few as possible."""
+    # Kafka has two algorithms; the one for equal subscriptions is quick and exact.
     if len(set(spec.subscriptions.values())) == 1:
         return _uniform_alike(spec)
     slots = spec.slots()
@@ -142,11 +143,13 @@ def _even_out(spec: Spec, members: list[str], found: dict[str, set[Slot]]) -> bo
     by_load = sorted(members, key=lambda one: -len(found[one]))
     for giver in by_load:
         for taker in reversed(by_load):
+            # A difference of one is even.
             if len(found[giver]) - len(found[taker]) < 2:
                 break
             wanted = spec.subscriptions[taker]
             movable = [slot for slot in found[giver] if slot[0] in wanted]
             if movable:
+                # Not any: the same members and partitions give the same assignment.
                 slot = max(movable)
                 found[giver].remove(slot)
                 found[taker].add(slot)

@@ -105,6 +105,8 @@ class ClassicGroup:
     def _is_full(self) -> bool:
         members = self.members.values()
         if self.state is ClassicGroupState.PREPARING:
+            # While members join, only those that have joined count, as in Kafka: the
+            # place of one that has not come back is free.
             counted = sum(member.join_reply is not None for member in members)
         else:
             counted = len(members)
@@ -112,6 +114,7 @@ class ClassicGroup:
 
     def _supports(self, joining: JoinRequest) -> bool:
         if not self.members:
+            # The first member decides what the group is for.
             return bool(joining.protocol_type and joining.protocols)
         names = {name for name, _ in joining.protocols}
         return joining.protocol_type == self.protocol_type and bool(
@@ -134,6 +137,9 @@ class ClassicGroup:
         member, error = self._find(member_id, joining.instance_id)
         if member is None:
             self._fail_join(reply, error, member_id)
+        # A follower of a stable group that joins unchanged repeats a request whose
+        # response was lost. The leader does so to cause a rebalance, such as for new
+        # partitions.
         elif (
             self.state is ClassicGroupState.PREPARING
             or member.protocols != joining.protocols
@@ -159,6 +165,8 @@ class ClassicGroup:
         member = self._replace(old_id, new_id)
         member.update(joining)
         member.renew_session(now)
+        # A static member that comes back gets its assignment without a rebalance
+        # (KIP-345), unless its protocols change what the group has agreed on.
         if self.state is not ClassicGroupState.STABLE or self.select() != self.protocol:
             self._rejoin(member, joining, reply, now)
             return
@@ -176,7 +184,9 @@ class ClassicGroup:
 
     def _replace(self, old_id: str, new_id: str) -> ClassicMember:
         member = self.members[old_id]
+        # The process that had this instance id before may still wait: it has to stop.
         self._fail_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
+        # In its place: the order of the members stays.
         self.members = {
             (new_id if id_ == old_id else id_): one for id_, one in self.members.items()
         }
@@ -223,6 +233,8 @@ class ClassicGroup:
             self._fail_join(
                 member.join_reply, ErrorCode.REBALANCE_IN_PROGRESS, member.id
             )
+        # While its request waits, a member sends no heartbeats and its session does not
+        # expire.
         member.join_reply = reply
         member.session_deadline = inf
         self._prepare(now)
@@ -263,6 +275,8 @@ class ClassicGroup:
     def _complete(self, now: float) -> None:
         """End the join phase: the members that joined form the next generation."""
         for member in list(self.members.values()):
+            # A static member that has not joined stays until its session ends
+            # (KIP-345).
             if member.join_reply is None and member.instance_id is None:
                 self._remove(member)
         here = [one for one in self.members.values() if one.join_reply is not None]
@@ -327,6 +341,7 @@ class ClassicGroup:
         self._unsynced.discard(member.id)
         if not self._unsynced:
             self._sync_deadline = inf
+        # The leader was quicker: its assignment is there.
         if self.state is ClassicGroupState.STABLE:
             member.renew_session(now)
             self._answer_sync(reply, member.assignment)
@@ -335,6 +350,7 @@ class ClassicGroup:
             self._fail_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.sync_reply = reply
         member.session_deadline = inf
+        # A follower waits for the leader, also without a heartbeat.
         if member.id != self.leader:
             return
         self.state = ClassicGroupState.STABLE
@@ -355,6 +371,7 @@ class ClassicGroup:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
+        # Sessions of members that wait for an answer do not run.
         if member.join_reply is None and member.sync_reply is None:
             member.renew_session(now)
         if self.state is ClassicGroupState.PREPARING:
@@ -391,7 +408,7 @@ class ClassicGroup:
         *,
         is_strict: bool,
     ) -> ErrorCode:
-        """Check a commit in a transaction: whoever names no member is not fenced.
+        """Check a commit in a transaction; one without a member id is not fenced.
 
         Args:
             member_id: empty for none.
@@ -419,6 +436,7 @@ class ClassicGroup:
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> ErrorCode:
         """Remove a member; a static one can be named by its instance id alone."""
+        # An administrator knows the instance id alone (KIP-345).
         if not member_id and instance_id is not None:
             member_id = self.static.get(instance_id, "")
         if instance_id is None and self._pending.pop(member_id, None) is not None:

@@ -1,4 +1,4 @@
-"""What group coordinators need of the cluster: offsets partitions and topics.
+"""The port of group coordinators to the cluster: offsets partitions and topics.
 
 A shard, as in Kafka's own coordinator, is one partition of ``__consumer_offsets`` with
 the groups whose names hash to it. Its leader coordinates them.
@@ -84,15 +84,15 @@ class ClusterPort(Protocol):
         ...
 
     def topic_id(self, name: str) -> UUID | None:
-        """Return a topic's id, None if there is no such topic."""
+        """Return a topic's id, None if the topic does not exist."""
         ...
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """Return a topic's name, None if there is no such topic."""
+        """Return a topic's name, None if the topic does not exist."""
         ...
 
     def partition_count(self, name: str) -> int:
-        """Return the number of partitions of a topic, 0 if there is no such topic."""
+        """Return the number of partitions of a topic, 0 if the topic does not exist."""
         ...
 
     def topic_names(self) -> Iterable[str]:
@@ -153,6 +153,7 @@ class BrokerClusterPort:
                 if header.is_control:
                     marker = marker_of(header, raw)
                     if marker is not None:
+                        # In the order of the log: it ends what came before.
                         yield TransactionEnd(marker.producer_id, marker.is_commit)
                 else:
                     yield from _records(header, raw, offset)
@@ -169,7 +170,7 @@ class BrokerClusterPort:
         return None if topic is None else topic.name
 
     def partition_count(self, name: str) -> int:
-        """Return the number of partitions of a topic, 0 if there is no such topic."""
+        """Return the number of partitions of a topic, 0 if the topic does not exist."""
         topic = self._cluster.known(name)
         return 0 if topic is None else len(topic.partitions)
 

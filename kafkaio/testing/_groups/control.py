@@ -1,4 +1,4 @@
-"""What ``broker.control`` does to groups: look into them and change them."""
+"""The part of ``broker.control`` that shows and changes groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class GroupCoordinatorControl:
         self._coordinator = coordinator
 
     def members(self, group_id: str) -> list[str]:
-        """Return the ids of a group's members; empty if there is no such group."""
+        """Return the ids of a group's members; empty if the group does not exist."""
         group = self._coordinator.groups.get(group_id)
         return [] if group is None else list(group.members)
 
@@ -31,7 +31,7 @@ class GroupCoordinatorControl:
         """Remove a member as if its session had timed out.
 
         Raises:
-            KeyError: there is no such group or member.
+            KeyError: the group or member does not exist.
         """
         group = self._coordinator.groups[group_id]
         with self._coordinator.changing(group) as now:
@@ -44,7 +44,7 @@ class GroupCoordinatorControl:
         """Start a rebalance of a group.
 
         Raises:
-            KeyError: there is no such group.
+            KeyError: the group does not exist.
         """
         group = self._coordinator.groups[group_id]
         with self._coordinator.changing(group) as now:
@@ -64,7 +64,7 @@ class GroupCoordinatorControl:
                 to the group's assignor.
 
         Raises:
-            KeyError: there is no such group or topic.
+            KeyError: the group or topic does not exist.
             TypeError: it is a classic group, whose leader assigns.
         """
         group = self._coordinator.groups[group_id]

@@ -40,7 +40,7 @@ from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing._groups.migration import downgraded, upgraded
 from kafkaio.testing._groups.offsets import Committed, Offsets, Place
 
-#: How long after a commit the expiration of offsets is checked, as in Kafka.
+#: Seconds from a commit to the check for expired offsets, as in Kafka.
 _EXPIRY_SECONDS = 600.0
 
 
@@ -82,9 +82,13 @@ class EmbeddedGroupCoordinator:
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, Offsets] = {}
         self._loaded: set[int] = set()
+        # When a shard can be used: until then requests get
+        # COORDINATOR_LOAD_IN_PROGRESS.
         self._ready_at: dict[int, float] = {}
+        # The requests that wait, by the number that their group has for the answer.
         self._replies: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 0
+        # One timer for each group, at its deadline.
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._journal = Journal(cluster, wall_ms)
         self._is_closed = False
@@ -132,9 +136,12 @@ class EmbeddedGroupCoordinator:
         for group in list(self.groups.values()):
             if self.cluster.shard_of(group.id) == shard:
                 if isinstance(group, ClassicGroup):
+                    # Before the group is dropped, or its requests would wait forever.
                     group.fail_waiting(ErrorCode.NOT_COORDINATOR)
                     self._answer(group)
                 self._drop(group.id)
+        # With the time at which the next coordinator is ready: the sessions of the
+        # members begin then, as in Kafka.
         self._load(shard, self._ready_at[shard])
 
     def led_by(self, node_id: int) -> list[Group]:
@@ -181,6 +188,8 @@ class EmbeddedGroupCoordinator:
             Refusal: the client cannot join a KIP-848 group by the classic protocol.
         """
         group = self.groups.get(group_id)
+        # In a group with KIP-848 members the client becomes a member beside them; an
+        # empty one is replaced by a classic group.
         if isinstance(group, Kip848Group) and group.members:
             with self.changing(group) as now:
                 return mixed.join(group, joining, now)
@@ -241,6 +250,9 @@ class EmbeddedGroupCoordinator:
         if reply.error:
             return reply
         if isinstance(before, ClassicGroup):
+            # Only after the heartbeat was accepted: a refused one leaves the classic
+            # group as it is. Classic members that wait join again, now in the new
+            # group.
             before.fail_waiting(ErrorCode.REBALANCE_IN_PROGRESS)
             self._answer(before)
         self.groups[group_id] = group
@@ -306,6 +318,7 @@ class EmbeddedGroupCoordinator:
         try:
             yield now
         finally:
+            # Also after an error: the group may have changed before it.
             if isinstance(group, ClassicGroup) and had_members and not group.members:
                 group.empty_since_ms = self.wall_ms()
             self._after_change(group, now)
@@ -329,6 +342,8 @@ class EmbeddedGroupCoordinator:
                 ask(reply, now)
             return await future
         finally:
+            # A client that disconnects cancels its request. The group answers all the
+            # same, to nobody.
             self._replies.pop(reply, None)
 
     def close(self) -> None:
@@ -351,6 +366,8 @@ class EmbeddedGroupCoordinator:
         for place in offsets.places():
             committed = offsets.get(place)
             assert committed is not None
+            # The topic was deleted, or created again: then its offsets mean other
+            # records.
             gone = committed.topic_id not in {None, self.cluster.topic_id(place[0])}
             if gone:
                 offsets.drop(place)
@@ -416,6 +433,8 @@ class EmbeddedGroupCoordinator:
         retention_ms = round(self.config.offsets_retention * 1000)
         for group_id, group in list(self.groups.items()):
             since = None
+            # Without a generation the group has never had members: each of its offsets
+            # expires by its own age.
             if isinstance(group, ClassicGroup) and group.generation > 0:
                 since = None if group.members else group.empty_since_ms
             subscribed = subscribed_topics(group)
@@ -450,6 +469,7 @@ class EmbeddedGroupCoordinator:
         answers, group.answers = group.answers, []
         for reply, response in answers:
             future = self._replies.get(reply)
+            # None, or cancelled: the client has disconnected.
             if future is not None and not future.done():
                 future.set_result(response)
 
@@ -457,6 +477,8 @@ class EmbeddedGroupCoordinator:
         timer = self._timers.pop(group.id, None)
         if timer is not None:
             timer.cancel()
+        # While a group has no coordinator, no session expires; loading it sets the
+        # timer.
         has_coordinator = self.cluster.coordinator(self.cluster.shard_of(group.id)) >= 0
         if group.deadline < inf and has_coordinator and not self._is_closed:
             loop = asyncio.get_running_loop()
@@ -475,6 +497,7 @@ class EmbeddedGroupCoordinator:
             self.expire()
 
     def _tick(self, group: Group) -> None:
+        # A group of the other protocol may have replaced it.
         if self.groups.get(group.id) is group:
             with self.changing(group) as now:
                 group.tick(now)
@@ -517,12 +540,15 @@ class _OffsetsLeaderFollower:
 
 def coordinator_of(cluster: EmbeddedCluster) -> EmbeddedGroupCoordinator:
     """Return the coordinator of a cluster's groups; create it on the first call."""
+    # The cluster knows a coordinator only as a callback, so that a broker without
+    # groups does not import this module.
     for callback in cluster.leader_changed:
         if isinstance(callback, _OffsetsLeaderFollower):
             return callback.coordinator
     clock = cluster.clock
     config = cluster.group_config or GroupConfig()
     kip848 = config
+    # Kafka limits classic and KIP-848 groups by configs of their own.
     if (most := cluster.configs.static.get("group.consumer.max.size")) is not None:
         kip848 = config.with_configs({"group.max.size": most})
     coordinator = EmbeddedGroupCoordinator(

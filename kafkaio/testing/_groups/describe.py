@@ -36,11 +36,13 @@ def subscribed_topics(group: ClassicGroup | Kip848Group) -> frozenset[str] | Non
     """Return the topics that members subscribe to; None if that cannot be parsed."""
     if isinstance(group, Kip848Group):
         return frozenset().union(*map(group.topics_of, group.members.values()))
+    # Connect and Streams have metadata of their own.
     if group.members and group.protocol_type != "consumer":
         return None
     found: set[str] = set()
     for member in group.members.values():
         try:
+            # Every protocol of a consumer has the same topics.
             subscription = read_subscription(member.protocols[0][1])
         except ProtocolError:
             return None
@@ -50,6 +52,7 @@ def subscribed_topics(group: ClassicGroup | Kip848Group) -> frozenset[str] | Non
 
 def describe_classic_group(group: ClassicGroup) -> DescribedGroup:
     """Describe a classic group; its members' metadata only while it is stable."""
+    # In a rebalance, as in Kafka, metadata and assignments are not shown.
     is_stable = group.state is ClassicGroupState.STABLE
     protocol = group.protocol if is_stable and group.protocol else ""
     return DescribedGroup(

@@ -35,6 +35,7 @@ def _version(blob: bytes) -> int:
     version = int.from_bytes(blob[:_VERSION_BYTES], signed=True)
     if len(blob) < _VERSION_BYTES or version < 0:
         raise ProtocolError(f"not a version of the consumer protocol: {blob[:2]!r}")
+    # Newer versions add fields at the end, so an older reader finds what it knows.
     return min(version, ConsumerProtocolSubscription.LAST_VERSION)
 
 
@@ -54,6 +55,7 @@ def read_assignment(blob: bytes) -> ConsumerProtocolAssignment:
     Raises:
         ProtocolError: the blob is malformed.
     """
+    # A member that has not been assigned anything has no version either.
     if not blob:
         return ConsumerProtocolAssignment()
     body = blob[_VERSION_BYTES:]
@@ -66,6 +68,8 @@ def write_assignment(
     """Write a member's assignment, in the version of the member's subscription."""
     by_topic: dict[str, list[int]] = {}
     slots = sorted(slots)
+    # In the order of Kafka's HashMap: the bytes are compared with those of a real
+    # broker.
     for topic_id in java_order({topic: None for topic, _ in slots}, uuid_hash):
         name = cluster.topic_name(topic_id)
         if name is not None:

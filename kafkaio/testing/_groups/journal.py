@@ -38,7 +38,7 @@ from kafkaio.testing._groups.records import (
 
 Group = ClassicGroup | Kip848Group
 
-#: What was written last, by key. For a classic group, it is the object itself and its
+#: The values written last, by key. For a classic group, it is the object itself and its
 #: number of changes: another object under the same name is another group.
 _Written: TypeAlias = Mapping[bytes, object]
 
@@ -70,12 +70,15 @@ class Journal:
         """Write what changed; a classic group only while it is stable or empty."""
         if isinstance(group, Kip848Group):
             self._save_kip848(group)
+        # A rebalance in progress is not written: the next coordinator could not
+        # continue it, and its members join again.
         elif group.changes and group.state in {
             ClassicGroupState.STABLE,
             ClassicGroupState.EMPTY,
         }:
             key = group_key(group.id)
             mark: _Written = {key: (group, group.changes)}
+            # Each request to the group leads here; most change nothing.
             if self._written.get(group.id) != mark:
                 value = group_value(image_of(group, self._wall_ms()))
                 self._replace(group.id, mark, [(key, value)])
@@ -100,6 +103,7 @@ class Journal:
     def _replace(
         self, group_id: str, written: _Written, changed: list[KeyValue]
     ) -> None:
+        # Tombstones, which come before the new values.
         gone = [key for key in self._written.get(group_id, {}) if key not in written]
         gone.sort(key=_rank)
         self._written[group_id] = written
@@ -152,6 +156,8 @@ class Journal:
         offsets: dict[str, Offsets] = {}
         for stored in self._cluster.read(shard):
             if isinstance(stored, TransactionEnd):
+                # A marker has no key: it ends the transaction for every group of the
+                # shard.
                 for positions in offsets.values():
                     positions.end_transaction(
                         stored.producer_id, commit=stored.is_commit
@@ -169,6 +175,7 @@ class Journal:
                 records.setdefault(group_id, {})[key] = value
             else:
                 records.get(group_id, {}).pop(key, None)
+        # Without a committed offset yet, such a group exists all the same.
         pending = {name for name, of in offsets.items() if of.has_pending}
         known = {name for name, of in (records | offsets).items() if len(of)}
         known |= pending
@@ -189,6 +196,8 @@ class Journal:
         if part_key(Kind.GROUP, group_id) in records:
             group = Kip848Group(group_id, config, self._cluster)
             kip848_records.restore(group, records, now, now_ms)
+            # Values that were read count as written, or the first change would write
+            # the whole group again.
             self._written[group_id] = kip848_records.image_of(group)
             return group
         classic = ClassicGroup(group_id, config, now_ms)

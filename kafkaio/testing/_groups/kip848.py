@@ -43,7 +43,7 @@ class Kip848GroupState:
 
 
 class Downgrade(Enum):
-    """How a group with only classic members left becomes a classic group."""
+    """The way in which a group with only classic members becomes a classic group."""
 
     KEEP = "members keep their partitions"
     REBALANCE = "members rebalance"
@@ -92,6 +92,7 @@ class Kip848Group:
         self.subscriptions: Subscriptions = Subscriptions(
             cluster, config.regex_refresh_interval
         )
+        # When the target was computed: the first one comes at once.
         self._assigned_at = -inf
 
     @property
@@ -111,6 +112,7 @@ class Kip848Group:
     @property
     def assignor(self) -> str:
         """The assignor that most members ask for; the default if none asks."""
+        # Of assignors with equal votes, `max` takes the first: the default.
         return max(ASSIGNORS, key=lambda name: self._votes[name])
 
     @property
@@ -138,6 +140,8 @@ class Kip848Group:
         if member is None:
             return error
         self.add(member)
+        # The right of the member whose heartbeat comes: patterns match only topics that
+        # it may describe.
         self.subscriptions.sees = beat.sees
         before = member.subscription
         member.update(beat)
@@ -214,6 +218,8 @@ class Kip848Group:
         target = frozenset(
             one for one in self.target.get(member.id, ()) if one[0] in wanted
         )
+        # A topic that the member has just unsubscribed from is taken from it at once,
+        # without waiting for a new target.
         unwanted = frozenset[Slot]()
         if is_changed:
             unwanted = frozenset(one for one in member.assigned if one[0] not in wanted)
@@ -238,6 +244,8 @@ class Kip848Group:
             return None, HeartbeatReply(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
         if beat.instance_id is not None:
             known = self.static.get(beat.instance_id)
+            # A static member that joins again is replaced even under its own id: its
+            # process is a new one.
             if known is not None and (known != beat.member_id or beat.epoch == 0):
                 return self._replacement(beat, self.members[known])
             if known is None and beat.epoch > 0:
@@ -263,6 +271,9 @@ class Kip848Group:
                 f"Static member {beat.member_id} with instance id {beat.instance_id}"
                 f" was fenced by member {old.id}.",
             )
+        # A KIP-848 process that has not left may still read: two of them with one
+        # instance id are an error of the user. A classic member cannot announce that it
+        # leaves for a moment.
         if not old.left_temporarily and old.classic is None:
             return None, HeartbeatReply(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -276,6 +287,8 @@ class Kip848Group:
         """Replace a static member by one with a new id, which gets its target."""
         target = self.target.pop(old.id, frozenset())
         del self.members[old.id]
+        # The new process gets the target of the old one and starts from epoch 0, so
+        # that it learns its assignment.
         member = replace(
             old,
             id=member_id,
@@ -292,6 +305,8 @@ class Kip848Group:
     def _checked(
         self, beat: Kip848Heartbeat, member: Kip848Member
     ) -> tuple[Kip848Member | None, HeartbeatReply]:
+        # Its process has ended: only one that joins anew, with epoch 0, may take its
+        # place.
         if member.left_temporarily:
             return None, _fenced("larger", member.epoch)
         if beat.epoch > member.epoch:
@@ -375,12 +390,14 @@ class Kip848Group:
 
     def fence(self, *leaving: Kip848Member) -> None:
         """Remove members; their partitions become free for others."""
+        # Before they are removed: whether one of those that stay is a KIP-848 member.
         is_downgraded = self.can_downgrade(leaving)
         for member in leaving:
             del self.members[member.id]
             self.target.pop(member.id, None)
             if member.instance_id is not None:
                 self.static.pop(member.instance_id, None)
+        # The epoch stays: it becomes the generation of the classic group.
         if is_downgraded and self.members:
             self.downgrade = Downgrade.REBALANCE
             return
@@ -411,6 +428,8 @@ class Kip848Group:
     def tick(self, now: float) -> None:
         """Handle the deadlines that have passed: of members and of patterns."""
         for member in list(self.members.values()):
+            # Once only classic members are left, the coordinator replaces this group;
+            # the others are no longer its matter.
             if member.deadline <= now and self.downgrade is None:
                 self.fence(member)
         due = self.subscriptions.due
@@ -453,6 +472,7 @@ class Kip848Group:
         member = self.members.get(member_id)
         if not error or member is None or epoch > member.epoch:
             return error
+        # Partitions that it still has to revoke are its own until it has done so.
         since = member.assigned | member.revoking
         if all(slot in since and since[slot] <= epoch for slot in slots):
             return ErrorCode.NONE
@@ -509,6 +529,8 @@ class Kip848Group:
                 one.id: self.subscriptions.wanted(one) for one in self.members.values()
             },
             partitions=self.subscriptions.partitions,
+            # The target and not what members own: what is on its way to a member stays
+            # with it.
             current=self.target,
             instances={member: instance for instance, member in self.static.items()},
         )

@@ -17,7 +17,7 @@ LEAVE_STATIC = -2
 
 
 class MemberState(Enum):
-    """How far a member is on its way to its target, by Kafka's names."""
+    """The progress of a member towards its target, by Kafka's names."""
 
     STABLE = "stable"
     UNREVOKED = "has to revoke partitions"
@@ -128,6 +128,7 @@ class Kip848Member:
     def update(self, beat: Kip848Heartbeat) -> None:
         """Apply the fields of a heartbeat."""
         self.client_id, self.client_host = beat.client_id, beat.client_host
+        # A heartbeat of KIP-848 comes from a member that has left the classic protocol.
         self.classic = None
         if beat.rack is not None:
             self.rack = beat.rack
@@ -171,6 +172,7 @@ class Kip848Member:
                 return self._drop(unwanted, owned)
             self.revoking.clear()
             self.revoke_deadline = inf
+        # It has what it is to have.
         elif self.state is MemberState.STABLE and self.epoch == target_epoch:
             return self._drop(unwanted, owned)
         return self._advance(target, target_epoch, owned, taken)
@@ -182,6 +184,7 @@ class Kip848Member:
             return False
         self.previous_epoch = self.epoch
         revoking = self.revoking | dropped
+        # A member that reports to own none of them has released them already.
         if owned is None or owned & revoking.keys():
             self.revoking, self.state = revoking, MemberState.UNREVOKED
         return True
@@ -195,6 +198,8 @@ class Kip848Member:
     ) -> bool:
         before = frozenset(self.assigned)
         leaving = before - target
+        # First the member gives up what is not its own any more; a partition is never
+        # with two.
         if leaving and (owned is None or owned & leaving):
             self.revoking = {slot: self.assigned.pop(slot) for slot in leaving}
             self.state = MemberState.UNREVOKED
@@ -203,6 +208,8 @@ class Kip848Member:
         kept = {slot: since for slot, since in self.assigned.items() if slot in target}
         missing = target - before
         free = missing - taken
+        # With the epoch since which it has each of them: a commit of an older epoch is
+        # refused only for partitions that came later (KIP-1251).
         self.assigned = kept | dict.fromkeys(free, target_epoch)
         unreleased = missing - free
         self.state = MemberState.UNRELEASED if unreleased else MemberState.STABLE

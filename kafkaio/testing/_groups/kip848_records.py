@@ -76,6 +76,7 @@ def image_of(group: Kip848Group) -> Image:
         image[part_key(Kind.MEMBER, group_id, one.id)] = _member_value(one)
     for pattern in sorted({one.regex for one in members if one.regex}):
         names = group.subscriptions.matches.get(pattern)
+        # A pattern that was not matched yet has no record.
         if names is not None:
             key = part_key(Kind.PATTERN, group_id, pattern)
             image[key] = PatternValue(topics=sorted(names))
@@ -182,10 +183,12 @@ def restore(
     for target_epoch in found[Kind.TARGET_EPOCH].values():
         assert isinstance(target_epoch, TargetEpochValue)
         group.target_epoch = target_epoch.assignment_epoch
+        # On the monotonic clock of this process, which the log does not have.
         assigned_at -= (now_ms - target_epoch.assignment_timestamp) / 1000
     for pattern, match in found[Kind.PATTERN].items():
         assert isinstance(match, PatternValue)
         group.subscriptions.matches[pattern] = frozenset(match.topics)
+    # Last: the group compares the topics with those of its members.
     for metadata in found[Kind.GROUP].values():
         assert isinstance(metadata, GroupValue)
         group.epoch = metadata.epoch

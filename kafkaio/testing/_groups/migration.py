@@ -47,6 +47,7 @@ def upgraded(
             group, "the group does not use the consumer embedded protocol"
         )
     found = Kip848Group(group.id, config, cluster)
+    # All are in one epoch, so that no member has to do anything until the first change.
     found.epoch = found.target_epoch = group.generation
     for one in group.members.values():
         member = _as_kip848(group, one, cluster)
@@ -78,6 +79,8 @@ def _as_kip848(
     except ProtocolError:
         reason = "the embedded consumer protocol is malformed"
         raise _impossible(group, reason) from None
+    # The assignor would not find its own data in assignments that this coordinator
+    # computes.
     if assignment.user_data:
         raise _impossible(group, "an unsupported custom assignor is in use")
     topics = ((one.topic, one.partitions) for one in assignment.assigned_partitions)
@@ -105,6 +108,7 @@ def downgraded(group: Kip848Group, now: float, now_ms: int) -> ClassicGroup:
     found = ClassicGroup(group.id, group.config, now_ms)
     found.protocol_type, found.generation = CONSUMER, group.epoch
     found.state = ClassicGroupState.STABLE
+    # The classic group differs from what is in the log, so it is written.
     found.changes = 1
     for one in group.members.values():
         assert one.classic is not None
@@ -124,5 +128,6 @@ def downgraded(group: Kip848Group, now: float, now_ms: int) -> ClassicGroup:
         target = group.target.get(member.id, frozenset())
         subscription = member.metadata(found.protocol)
         member.assignment = write_assignment(target, subscription, group.cluster)
+        # Sessions of classic members have a timeout of their own; they begin anew.
         member.renew_session(now)
     return found

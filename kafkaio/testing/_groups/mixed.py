@@ -55,6 +55,7 @@ def join(group: Kip848Group, joining: JoinRequest, now: float) -> JoinGroupRespo
                 member_id=member_id,
             )
     old = _predecessor(group, joining)
+    # The static member that joins replaces the only KIP-848 member that is left.
     is_last = old is not None and old.classic is None and group.can_downgrade([old])
     subscription = _subscription(joining)
     if old is None:
@@ -62,6 +63,8 @@ def join(group: Kip848Group, joining: JoinRequest, now: float) -> JoinGroupRespo
     member = _place_of(group, joining, old, member_id)
     before = member.subscription
     _update_member(member, joining, subscription)
+    # The generation of the classic group, if this ends in a downgrade: a change of the
+    # subscription below raises the epoch of the KIP-848 group only.
     epoch = group.epoch
     is_changed = group.update_subscription(member, before, now)
     is_stale = group.target_epoch < group.epoch
@@ -73,6 +76,7 @@ def join(group: Kip848Group, joining: JoinRequest, now: float) -> JoinGroupRespo
         group.reconcile(member, owned, now, is_changed=is_changed)
     if is_last:
         group.epoch = epoch
+        # Without a change, the members of the classic group keep what they have.
         group.downgrade = Downgrade.REBALANCE if is_stale else Downgrade.KEEP
     else:
         member.session_deadline = now + joining.session_timeout
@@ -89,6 +93,7 @@ def join(group: Kip848Group, joining: JoinRequest, now: float) -> JoinGroupRespo
 def _check(group: Kip848Group, joining: JoinRequest) -> None:
     if group.config.migration_policy == "disabled":
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    # Members come back in each rebalance; they have their place.
     if group.is_full and joining.member_id not in group.members:
         raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED)
     common = {name for name, _ in joining.protocols}
@@ -195,6 +200,7 @@ def heartbeat(
     member = _find(group, member_id, instance_id)
     classic = _classic_metadata(member, generation)
     member.session_deadline = now + classic.session_timeout
+    # Joining again would not help it while another member has the partition.
     waits = member.state is MemberState.UNRELEASED
     if waits:
         target = group.target.get(member.id, frozenset())
@@ -208,6 +214,7 @@ def heartbeat(
 
 
 def _has_to_join(member: Kip848Member, now: float) -> None:
+    # Each heartbeat says so again; the deadline is that of the first.
     member.join_deadline = min(member.join_deadline, now + member.rebalance_timeout)
 
 

@@ -68,6 +68,9 @@ class Offsets:
             return False
         for place, committed in pending.items():
             before = self._places.get(place)
+            # By the place in the log and not by the time of the marker: a plain commit
+            # that was written after the transaction's offset counts, although the
+            # transaction ends later.
             if commit and (before is None or before.written < committed.written):
                 self._places[place] = committed
         return True
@@ -121,6 +124,7 @@ class Offsets:
             place
             for place in self.places()
             if place[0] not in kept
+            # The transaction may commit a newer offset.
             and not self.is_pending(place)
             and now_ms >= _end(self._places[place], retention_ms, since_ms)
         ]
@@ -130,4 +134,6 @@ def _end(committed: Committed, retention_ms: int, since_ms: int | None) -> int:
     if committed.expires is not None:
         return committed.expires
     since = committed.timestamp if since_ms is None else since_ms
+    # A group that was empty for long can still commit, without members: such an offset
+    # is as old as its commit.
     return max(since, committed.timestamp) + retention_ms

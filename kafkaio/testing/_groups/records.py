@@ -142,6 +142,7 @@ def read_key(key: bytes) -> tuple[str, Place | None] | None:
     """Return the group and, for an offset, its partition; None for unknown kinds."""
     reader = _FieldReader(key)
     kind = reader.number(">h")
+    # Share and streams groups have records of their own in the same topic.
     if kind not in {0, _OFFSET_KEY, _GROUP_KEY, *_KIP848_KEYS}:
         return None
     group = reader.text() or ""
@@ -246,6 +247,7 @@ def _read_member(reader: _FieldReader, version: int, protocol: str) -> ClassicMe
     rebalance_ms = reader.number(">i") if version else -1
     session_ms = reader.number(">i")
     if not version:
+        # Before version 1 the session timeout was the rebalance timeout, too.
         rebalance_ms = session_ms
     member = ClassicMember(
         id=member_id or "",
@@ -254,6 +256,8 @@ def _read_member(reader: _FieldReader, version: int, protocol: str) -> ClassicMe
         client_host=client_host or "",
         session_timeout=session_ms / 1000,
         rebalance_timeout=rebalance_ms / 1000,
+        # The record has the metadata of the chosen protocol only; the others are known
+        # when the member joins again.
         protocols=((protocol, reader.blob()),),
         assignment=reader.blob(),
     )
@@ -280,6 +284,7 @@ def restore(group: ClassicGroup, image: GroupImage, now: float) -> None:
     group.protocol = image.protocol
     group.leader = image.leader
     group.empty_since_ms = image.timestamp_ms
+    # A group is written only in these states.
     group.state = ClassicGroupState.STABLE if image.members else ClassicGroupState.EMPTY
     for member in image.members:
         group.members[member.id] = member

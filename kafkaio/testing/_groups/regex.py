@@ -32,7 +32,7 @@ _POSIX: Final = {
     "word": string.ascii_letters + string.digits + "_",
     "xdigit": string.hexdigits,
 }
-#: What cannot begin a range: a dash after it stands for itself.
+#: Members that cannot begin a range: a dash after them stands for itself.
 _NO_ENDS: Final = frozenset({r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", "-"})
 _CATEGORIES: Final = frozenset(
     {"C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me"}
@@ -65,6 +65,7 @@ def compile_re2(pattern: str) -> re.Pattern[str]:
     """
     translated = _Translator(pattern).translate()
     try:
+        # RE2 knows \d, \s and \w of ASCII only.
         return re.compile(translated, re.ASCII)
     except (re.error, OverflowError) as error:
         raise InvalidPatternError(f"{pattern!r}: {error}") from error
@@ -119,6 +120,7 @@ class _Translator:
 
     def _plain(self) -> None:
         character = self._pattern[self._at]
+        # In a group, because Python does not allow to repeat an anchor.
         self._put(f"(?:{character})" if character in "^$" else character, 1)
 
     def _alternative(self) -> None:
@@ -134,12 +136,14 @@ class _Translator:
         if not self._can_repeat:
             raise self._error("nothing to repeat")
         self._put(text, length, can_repeat=False)
+        # The sign for a lazy repetition.
         if self._pattern[self._at : self._at + 1] == "?":
             self._at += 1
 
     def _count(self) -> None:
         found = _REPEAT.match(self._pattern, self._at)
         if found is None:
+            # A brace that begins no repetition stands for itself.
             self._put("\\{", 1)
             return
         low, high = int(found[1]), int(found[3] or found[1])
@@ -164,6 +168,7 @@ class _Translator:
             self._names.add(found["name"])
             self._push("(")
             return
+        # U swaps greedy and lazy, which makes no difference for whole names.
         flags = "(?" + found["flags"].replace("U", "").rstrip("-") + ":"
         if found["end"] == ":":
             self._push(flags)
@@ -224,6 +229,7 @@ class _Translator:
         if not found or name not in _CATEGORIES | _SCRIPTS | {"Any"}:
             raise self._error("RE2 has no such character class")
         is_negated = (found[1] == "P") != bool(found[3])
+        # Names of topics are ASCII, so the class needs no other characters.
         members = [one for one in _ASCII if _is_in(one, name) != is_negated]
         return _members("".join(members), in_class=in_class), len(found[0])
 

@@ -39,6 +39,8 @@ class Subscriptions:
 
     def wanted(self, member: Kip848Member) -> frozenset[UUID]:
         """Return the ids of the existing topics that a member subscribes to."""
+        # Topics that do not exist yet have no id; they count from the refresh that
+        # finds them.
         names = self.topics_of(member) & self.shape.keys()
         return frozenset(self.shape[name][0] for name in names)
 
@@ -67,6 +69,8 @@ class Subscriptions:
         shape: dict[str, tuple[UUID, int]] = {}
         for name in sorted(frozenset().union(*map(self.topics_of, members))):
             topic_id = self._cluster.topic_id(name)
+            # A change of the id is a change, too: the topic was created again, and its
+            # partitions are others.
             if topic_id is not None:
                 shape[name] = topic_id, self._cluster.partition_count(name)
         is_changed = shape != self.shape
@@ -79,6 +83,7 @@ class Subscriptions:
         self.matches = {
             one: names for one, names in self.matches.items() if one in patterns
         }
+        # A match takes long with many topics, so heartbeats do not wait for it.
         if patterns - self.matches.keys():
             self.due = now
         elif not patterns:

@@ -1,4 +1,4 @@
-"""What the APIs of ACLs share: the numbers of a request as the types of an ACL."""
+"""Helpers of the APIs of ACLs: the numbers of a request as the types of an ACL."""
 
 from __future__ import annotations
 

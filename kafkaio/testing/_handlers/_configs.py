@@ -1,4 +1,4 @@
-"""What the APIs that read and alter configs share: resources, their names, checks.
+"""Helpers of the APIs that read and alter configs: resources, their names, checks.
 
 A broker checks a request to alter configs (`check_asked`), then the controller does
 (`change`), as in Kafka: that decides which of several errors is answered.
@@ -106,6 +106,7 @@ def check_right(
         Refusal: TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, or
             CLUSTER_AUTHORIZATION_FAILED for a broker or a subscription of metrics.
     """
+    # Kafka has no right on a single broker: they belong to the cluster.
     if asked.resource_type in {BROKER, CLIENT_METRICS}:
         context.rights.require(operation, ResourceType.CLUSTER)
     else:
@@ -123,6 +124,8 @@ def check_name(node: BrokerNode, resource_type: int, name: str) -> None:
     """
     if resource_type == TOPIC:
         node.cluster.check_name(name)
+    # A broker answers for itself and for the cluster; the client sends the request to
+    # the node in question.
     elif resource_type == BROKER and name not in {"", str(node.node_id)}:
         raise Refusal(
             ErrorCode.INVALID_REQUEST,
@@ -169,6 +172,7 @@ def check_asked(
     known(asked.resource_type)
     key = (asked.resource_type, asked.resource_name)
     names = [config.name for config in asked.configs]
+    # Which of the two is meant cannot be known.
     if [(one.resource_type, one.resource_name) for one in among].count(key) > 1:
         raise Refusal(ErrorCode.INVALID_REQUEST, "a resource is named twice")
     if len(set(names)) < len(names):
@@ -209,6 +213,8 @@ def change(
     else:
         for config, value in values.items():
             validate(TOPIC_DEFAULTS, config, value)
+    # Last, as in Kafka: a topic that does not exist is found after its configs were
+    # checked.
     configured(node, kind, name)
     if validate_only:
         return
@@ -237,10 +243,12 @@ def check_broker(node: BrokerNode, name: str, values: Mapping[str, str]) -> None
     known_configs = facts()
     modes = known_configs.modes
     fixed = [one for one in values if modes.get(one) == "read-only"]
+    # All names in one refusal, so that a client need not try one by one.
     _refuse_all("Cannot update these configs dynamically", fixed)
     bare = [one for one in values if modes.get(one) == "per-listener"]
     _refuse_all("These configs need the prefix of a listener", bare)
     for config, value in values.items():
+        # The prefix of a listener does not change the type of a config.
         setting = known_configs.brokers.get(base_name(config))
         reason = None if setting is None else mismatch(setting, value)
         if reason is not None:
@@ -267,7 +275,9 @@ def _refuse_all(reason: str, configs: Sequence[str]) -> None:
 def _check_threads(node: BrokerNode, values: Mapping[str, str]) -> None:
     """Check the limits of the numbers of threads, and of the buffer that they share."""
     for config in _THREADS.intersection(values):
+        # From what is in force, not from what was set for this resource.
         now = int(node.cluster.configs.in_force(config) or 0)
+        # Kafka resizes pools of threads while they run.
         if not now // 2 <= int(values[config]) <= now * 2:
             raise Refusal(
                 ErrorCode.INVALID_REQUEST,
@@ -278,6 +288,7 @@ def _check_threads(node: BrokerNode, values: Mapping[str, str]) -> None:
             int(values.get(one) or node.cluster.configs.in_force(one) or 0)
             for one in (_CLEANERS, _DEDUPE_BUFFER)
         )
+        # The buffer is divided among the threads.
         if not threads or size // threads <= _LEAST_BUFFER:
             raise Refusal(
                 ErrorCode.INVALID_REQUEST,
@@ -315,6 +326,7 @@ def _check_group(node: BrokerNode, name: str, values: Mapping[str, str]) -> None
         validate(groups, config, value, "group")
         kind, _, rest = config.partition(".")
         limits = (f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}")
+        # The limits of a group's config are configs of the broker.
         least, most = map(in_force, _STANDBYS.get(config, limits))
         if least is not None and int(value) < int(least):
             text = f"{config} must be at least {least}"

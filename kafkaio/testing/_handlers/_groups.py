@@ -1,4 +1,4 @@
-"""What the APIs of single groups share: the checks that come first."""
+"""The checks that the APIs of single groups share."""
 
 from __future__ import annotations
 

@@ -52,6 +52,7 @@ class RequestContext(Generic[_RequestT_co]):
         self.header = header
         self.request = request
         self.connection = connection
+        # Once for each request: the ACLs may change between two.
         self.rights: Rights = rights_of(node, connection)
 
     @property
@@ -64,13 +65,12 @@ class RequestContext(Generic[_RequestT_co]):
 Check: TypeAlias = Callable[[RequestContext[_RequestT]], None]
 _AnyCheck: TypeAlias = Callable[[RequestContext[Request[Response]]], None]
 _Serve: TypeAlias = Callable[[RequestContext[_RequestT]], Awaitable[Response | None]]
-#: Makes the response to a request that was refused; None closes nothing and answers
-#: nothing.
+#: Makes the response to a request that was refused; None for no response.
 _Refused: TypeAlias = Callable[[RequestContext[_RequestT], Refusal], Response | None]
 
 
 class CoordinatorPort(Protocol):
-    """What `coordinated` asks of a coordinator of groups or of transactions."""
+    """The coordinator of groups or of transactions, for `coordinated`."""
 
     def refuse(self, node_id: int, name: str, /) -> ErrorCode:
         """Return why a node cannot serve a group or an id; NONE if it can."""
@@ -107,7 +107,8 @@ class ApiHandler(Generic[_RequestT]):
         request: Request[Response],
         connection: ServerConnection,
     ) -> Response | None:
-        """Check and serve one request; None if there is no response."""
+        """Check and serve one request; None if it is not answered."""
+        # The registry maps API keys to modules by name; this holds the two together.
         assert isinstance(request, self._kind)
         context = RequestContext(node, header, request, connection)
         try:
@@ -138,6 +139,7 @@ def handler(
             each other part: an error fault goes there (``connection.error_for``), not
             to the response as a whole.
     """
+    # A response without such a field has errors only for its parts.
     has_code = any(field.name == "error_code" for field in kind.response_type().SCHEMA)
     if refused is None and has_code:
         refused = _with_code
@@ -184,6 +186,7 @@ def right(
     """
 
     def check(context: RequestContext[Request[Response]]) -> None:
+        # Without a name the resource is the cluster.
         name = (getattr(context.request, field),) if field else ()
         if explained:
             context.rights.require(operation, kind, *name)

@@ -1,4 +1,4 @@
-"""The rights of whoever asks, as the handlers check them.
+"""The rights of a client, as the handlers check them.
 
 A handler takes them once per request from `rights_of`. On a broker without ACLs
 everything is allowed, and nothing is looked up.
@@ -33,7 +33,7 @@ _NOT_REQUESTED: Final = -(2**31)
 
 
 class Rights:
-    """What one client may do.
+    """The rights of one client.
 
     Args:
         acls: decides; None if everybody may do everything.
@@ -92,7 +92,7 @@ class Rights:
         *,
         is_asked: bool = True,
     ) -> int:
-        """What the client may do with a resource, as a bit field (KIP-430).
+        """The operations that a resource allows the client, as a bit field (KIP-430).
 
         Args:
             kind: the resource's type.
@@ -105,7 +105,8 @@ class Rights:
         return sum(1 << one for one in allowed)
 
     def cluster_operations(self, *, is_asked: bool) -> int:
-        """What the client may do with the cluster; 0 if it may not describe it."""
+        """The operations that the cluster allows; 0 if it may not be described."""
+        # A client without this right gets an empty set rather than an error (KIP-430).
         if is_asked and not self.may(Operation.DESCRIBE, ResourceType.CLUSTER):
             return 0
         return self.operations(ResourceType.CLUSTER, is_asked=is_asked)
@@ -118,5 +119,6 @@ def rights_of(node: BrokerNode, connection: ServerConnection) -> Rights:
     """The rights of the client of a connection."""
     acls = node.broker.security.acls
     if acls is None:
+        # One object for all: a broker without ACLs makes none for a request.
         return _EVERYTHING
     return Rights(acls, Visitor(connection.principal, connection.client_host))

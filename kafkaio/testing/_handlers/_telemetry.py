@@ -1,4 +1,4 @@
-"""What the APIs of telemetry share: who the client is."""
+"""The client of a request, for the APIs of telemetry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the APIs of delegation tokens share (KIP-48)."""
+"""Helpers of the APIs of delegation tokens (KIP-48)."""
 
 from __future__ import annotations
 

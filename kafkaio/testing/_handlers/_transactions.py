@@ -1,4 +1,4 @@
-"""What the APIs of transactions share."""
+"""Helpers of the APIs of transactions."""
 
 from __future__ import annotations
 

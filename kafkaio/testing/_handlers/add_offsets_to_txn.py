@@ -18,6 +18,7 @@ from kafkaio.testing._handlers._transactions import fencing_code
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
 
+#: Clients before it know no PRODUCER_FENCED (KIP-588).
 _FIRST_WITH_FENCED: Final = 2
 
 
@@ -33,6 +34,7 @@ async def handle(
     """Add the partition of a group's offsets to the transaction."""
     request = context.request
     coordinator = coordinator_of(context.cluster)
+    # The offsets are records of this partition, so it gets a marker of the transaction.
     partition = context.cluster.offsets_partition(request.group_id)
     code = coordinator.add(
         request.transactional_id,

@@ -25,7 +25,9 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
 from kafkaio.testing._transactions.transaction import BUMPING, TopicPartition
 
+#: Clients before it know no PRODUCER_FENCED (KIP-588).
 _FIRST_WITH_FENCED: Final = 2
+#: From here on leaders send it, to verify their producers (KIP-890).
 _FIRST_OF_BROKERS: Final = 4
 _FIRST_WITH_BUMP: Final = 5
 _is_broker = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
@@ -60,6 +62,7 @@ async def handle(
         topics=request.v3_and_below_topics,
     )
     results = _results(context, asked)
+    # The answer says that the partitions are in the log of transactions.
     await coordinator_of(context.cluster).written(asked.transactional_id)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
@@ -78,6 +81,7 @@ def _results(
         if code is not None:
             codes[place] = code
     if codes:
+        # All or nothing: the others are told that they were not tried.
         refused = dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED)
         codes = refused | codes
     else:

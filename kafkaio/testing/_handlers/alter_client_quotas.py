@@ -39,6 +39,7 @@ async def handle(
             result.error_code = refusal.code
             result.error_message = refusal.message
         results[entity] = result
+    # Once for all entities.
     cluster.save()
     return AlterClientQuotasResponse(entries=list(results.values()))
 

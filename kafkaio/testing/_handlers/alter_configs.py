@@ -27,6 +27,8 @@ async def handle(context: RequestContext[AlterConfigsRequest]) -> AlterConfigsRe
         try:
             context.connection.check(asked.resource_name)
             names = {config.name for config in asked.configs}
+            # Before the right is checked, as in Kafka: a request that is wrong in
+            # itself is told so.
             check_asked(node, asked, request.resources, names)
             check_right(context, asked, Operation.ALTER_CONFIGS)
             values = {one.name: one.value or "" for one in asked.configs}

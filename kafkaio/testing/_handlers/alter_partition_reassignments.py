@@ -85,6 +85,7 @@ def _checked(
     *,
     may_change: bool,
 ) -> Sequence[int]:
+    # Null cancels a move, of which there is never one.
     if replicas is None:
         raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     problem = _problem(node, replicas)
@@ -105,6 +106,7 @@ def _checked(
 def _problem(node: BrokerNode, replicas: Sequence[int]) -> str | None:
     if not replicas:
         return "an empty replica list"
+    # In the order of the ids: of several problems Kafka names the one of the lowest.
     for node_id in sorted(replicas):
         if node_id not in node.broker.nodes:
             return f"broker {node_id}, but no such broker is registered"

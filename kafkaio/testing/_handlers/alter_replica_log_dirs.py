@@ -25,6 +25,7 @@ async def handle(
 ) -> AlterReplicaLogDirsResponse:
     """Say of each replica whether it could be moved to a directory."""
     denied = context.rights.denied(Operation.ALTER, ResourceType.CLUSTER)
+    # A partition that is named twice is moved to where it is named last.
     paths = {
         (topic.name, index): directory.path
         for directory in context.request.dirs

@@ -24,6 +24,7 @@ from kafkaio.testing._security.credentials import (
 
 _Change: TypeAlias = ScramCredentialDeletion | ScramCredentialUpsertion
 
+#: The limits of Kafka, for both mechanisms.
 _LEAST_ITERATIONS: Final = 4096
 _MOST_ITERATIONS: Final = 16384
 

@@ -17,6 +17,7 @@ from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+#: Name and version of the client (KIP-511), and features (KIP-584).
 _FIRST_WITH_SOFTWARE: Final = 3
 _FIRST_WITH_FROM_ZERO: Final = 4
 

@@ -46,6 +46,7 @@ async def handle(
         answer.groups.append(found)
         if error:
             continue
+        # A client that does not know the protocol of a group asks by both APIs.
         if not isinstance(group, Kip848Group):
             found.error_code = ErrorCode.GROUP_ID_NOT_FOUND
             found.error_message = f"Group {group_id} not found."
@@ -56,6 +57,8 @@ async def handle(
             describe_kip848_member(group, one, coordinator.cluster)
             for one in group.members.values()
         ]
+        # The whole group is hidden: an assignment without some topics would be a wrong
+        # one.
         if not _sees_topics(rights, members):
             found.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             found.error_message = _UNSEEN

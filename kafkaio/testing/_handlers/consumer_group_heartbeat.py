@@ -78,6 +78,8 @@ def _check_assignor(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> N
     ConsumerGroupHeartbeatRequest,
     _check_protocol,
     right(Operation.READ, ResourceType.GROUP, "group_id"),
+    # Before the fields are checked, so that a client without the right learns nothing
+    # of them.
     _check_topics,
     _check_fields,
     _check_assignor,
@@ -135,6 +137,7 @@ def _beat(
         request.subscribed_topic_names,
     )
     return Kip848Heartbeat(
+        # Before version 1 the coordinator chooses the id (KIP-1082).
         member_id=request.member_id or str(random_uuid()),
         epoch=request.member_epoch,
         instance_id=request.instance_id,

@@ -72,6 +72,7 @@ def _add(
         acls.add(acl)
     except Refusal as refusal:
         return _failed(refusal.code, refusal.message)
+    # One ACL that Kafka refuses does not keep the others from being added.
     except InvalidAcl as invalid:
         return _failed(ErrorCode.INVALID_REQUEST, str(invalid))
     return AclCreationResult(error_message="")

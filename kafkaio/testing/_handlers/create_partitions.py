@@ -64,6 +64,7 @@ def _assignment(
         )
     if not asked.assignments:
         return more
+    # Replicas are named for the new partitions only.
     if len(asked.assignments) != more:
         raise Refusal(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

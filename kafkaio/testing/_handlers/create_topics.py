@@ -14,7 +14,7 @@ from kafkaio.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafkaio.testing._broker.cluster import AT_ONCE
-from kafkaio.testing._broker.configs import ConfigSource
+from kafkaio.testing._broker.configs import ConfigOrigin
 from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings
@@ -32,6 +32,7 @@ async def handle(context: RequestContext[CreateTopicsRequest]) -> CreateTopicsRe
     request = context.request
     rights = context.rights
     names = [asked.name for asked in request.topics]
+    # None of them is created: which of the two is meant cannot be known.
     twice = {name for name in names if names.count(name) > 1}
     return CreateTopicsResponse(
         topics=[
@@ -71,6 +72,7 @@ def _with_rights(result: CreatableTopicResult, rights: Rights) -> CreatableTopic
             Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, result.name
         )
         if code:
+            # The topic exists all the same; only its configs are withheld.
             result.topic_config_error_code = code
             result.num_partitions = result.replication_factor = -1
             result.configs = []
@@ -97,6 +99,7 @@ def _one(
         if count == -1:
             count = node.broker.default_partitions
         if factor == -1:
+            # A default must not fail because nodes are down.
             factor = min(node.broker.default_replication_factor, len(cluster.live))
         cluster.check_new(asked.name, count, factor, configs)
         # check_new has refused any value that is None.
@@ -165,7 +168,7 @@ def _configs(
     found = []
     for name in TOPIC_DEFAULTS:
         synonyms = configs.topic_synonyms(name, values, node.node_id)
-        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+        source = synonyms[0].source if synonyms else ConfigOrigin.DEFAULT
         value = settings.get(name)
         found.append(
             CreatableTopicConfigs(name=name, value=value, config_source=source)

@@ -33,6 +33,7 @@ async def handle(
         context.connection.abort()
         return None
     acls = acls_for(context, Operation.ALTER)
+    # A filter with a fault deletes nothing, so it is left out before.
     faults = [context.connection.error_for(one.name or "") for one in filters]
     passed = [one for one, fault in zip(filters, faults, strict=True) if fault is None]
     deleted = iter(acls.remove(passed))

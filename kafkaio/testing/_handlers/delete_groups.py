@@ -39,6 +39,8 @@ def _delete(
     group = coordinator.find(group_id)
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
+    # Only an administrator's request gets here; members would go on with a group that
+    # is gone.
     if group.members:
         return ErrorCode.NON_EMPTY_GROUP
     coordinator.delete(group_id)

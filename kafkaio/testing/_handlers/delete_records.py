@@ -15,6 +15,7 @@ from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
+#: Everything that consumers can read.
 _UP_TO_HIGH_WATERMARK: Final = -1
 
 

@@ -16,6 +16,7 @@ from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
+#: KIP-516.
 _FIRST_WITH_IDS: Final = 6
 
 
@@ -40,6 +41,8 @@ def _one(
     else:
         topic = cluster.known(asked.name)
         absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    # Before the topic is said to be unknown: a client without the right must not learn
+    # whether it exists.
     denied = _denied(context.rights, asked, topic)
     if denied is not None:
         return denied
@@ -67,7 +70,7 @@ def _denied(
 ) -> DeletableTopicResult | None:
     """The answer for a topic that the client may not delete; None if it may.
 
-    Whoever names a topic has to be allowed to know of it, too.
+    A client that names a topic has to have the right to describe it, too.
     """
     if rights.may(Operation.DELETE, ResourceType.CLUSTER):
         return None

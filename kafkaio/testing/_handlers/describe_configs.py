@@ -20,7 +20,7 @@ from kafkaio.testing._broker.configs import (
     GROUP,
     TOPIC,
     BrokerConfigs,
-    ConfigSource,
+    ConfigOrigin,
     Synonym,
     base_name,
     facts,
@@ -126,9 +126,9 @@ def _of_subscription(
     values = node.cluster.configs.of(CLIENT_METRICS, name)
     for config, setting in SUBSCRIPTION_CONFIGS.items():
         default = setting.default or ""
-        synonyms = [Synonym(config, default, ConfigSource.DEFAULT)]
+        synonyms = [Synonym(config, default, ConfigOrigin.DEFAULT)]
         if config in values:
-            own = Synonym(config, values[config], ConfigSource.CLIENT_METRICS)
+            own = Synonym(config, values[config], ConfigOrigin.CLIENT_METRICS)
             synonyms.insert(0, own)
         yield _config(config, setting, synonyms, synonyms[0].value)
 
@@ -138,10 +138,11 @@ def _of_brokers(node: BrokerNode, name: str) -> Iterable[DescribeConfigsResource
     configs, known_configs = node.cluster.configs, facts()
     own = node.own_configs()
     always = known_configs.brokers.keys() - known_configs.internal
+    # Plug-ins have configs of their own, which are described where they are set.
     for config in always | _set_for(configs, node, own):
         synonyms = configs.broker_synonyms(config, node.node_id, own)
         if not name:
-            synonyms = [one for one in synonyms if one.source == ConfigSource.CLUSTER]
+            synonyms = [one for one in synonyms if one.source == ConfigOrigin.CLUSTER]
             if not synonyms:
                 continue
         value = synonyms[0].value if synonyms else None
@@ -175,8 +176,9 @@ def _config(
     is_secret = setting is None or setting.kind == "password"
     return DescribeConfigsResourceResult(
         name=name,
+        # A config that Kafka does not know may be a secret.
         value=None if is_secret else value,
-        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        config_source=synonyms[0].source if synonyms else ConfigOrigin.DEFAULT,
         is_sensitive=is_secret,
         synonyms=[
             DescribeConfigsSynonym(

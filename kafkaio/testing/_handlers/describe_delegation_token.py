@@ -15,6 +15,7 @@ from kafkaio.testing._handlers._tokens import check_tokens, principal_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._security.tokens import StoredToken
 
+#: KIP-373.
 _FIRST_WITH_REQUESTER: Final = 3
 
 

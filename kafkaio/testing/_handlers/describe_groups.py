@@ -37,6 +37,7 @@ async def handle(
             found = DescribedGroup(
                 group_id=group_id, group_state=ClassicGroupState.DEAD.value
             )
+            # KIP-1043; before it, an unknown group is one in state Dead.
             if context.version >= 6:
                 found.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 found.error_message = f"Group {group_id} not found."

@@ -40,6 +40,7 @@ async def handle(
     result = DescribeLogDirsResult(
         log_dir=context.node.log_dir,
         topics=[topic for topic in described if topic.partitions],
+        # Kafka's value for a size that it does not know.
         total_bytes=-1,
         usable_bytes=-1,
     )

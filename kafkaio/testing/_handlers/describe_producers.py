@@ -45,6 +45,7 @@ def _describe(
     except Refusal as refusal:
         refusal.write_to(answer)
         return answer
+    # A log that was not read yet knows no producers.
     partition.open()
     answer.active_producers = [
         ProducerState(

@@ -29,7 +29,7 @@ from kafkaio.testing._handlers._handler import (
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _METADATA: Final = ("__cluster_metadata", 0)
-#: The first versions that tell when a voter was heard of, and where the voters are.
+#: The first versions with the times of a voter (KIP-836), and with its address.
 _WITH_TIMES, _WITH_NODES = 1, 2
 _LISTENER: Final = "CONTROLLER"
 
@@ -81,6 +81,7 @@ def _partition(
             if version >= _WITH_NODES
             else "",
         )
+    # All nodes have the metadata at once, so none is behind.
     now = cluster.clock.wall_ms() if version >= _WITH_TIMES else -1
     return DescribeQuorumResponsePartitionData(
         partition_index=index,

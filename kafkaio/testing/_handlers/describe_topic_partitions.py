@@ -19,6 +19,7 @@ from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
+#: Kafka's default of max.request.partition.size.limit.
 _LARGEST_PAGE: Final = 2000
 
 
@@ -30,6 +31,7 @@ async def handle(
     request = context.request
     rights = context.rights
     cursor = request.cursor
+    # Sorted, so that a cursor says what was answered before.
     names = sorted({topic.name for topic in request.topics})
     is_wrong = cursor is not None and (
         cursor.partition_index < 0 or (names and cursor.topic_name not in names)
@@ -52,8 +54,10 @@ async def handle(
         if names and names[0] == cursor.topic_name:
             first = cursor.partition_index
     described, hidden = _allowed(names, rights)
+    # A page of no partition would never end.
     left = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
     page = _page(context, described, first, left)
+    # A client that asks for all topics does not learn of those that it may not see.
     if not is_for_all:
         page.topics += hidden
     return page

@@ -44,6 +44,7 @@ def _describe(
         return TransactionState(transactional_id=name, error_code=code)
     topics: dict[str, TopicData] = {}
     for topic, index in sorted(found.partitions):
+        # The transaction is described without the topics that are hidden.
         if rights.may(Operation.DESCRIBE, ResourceType.TOPIC, topic):
             topics.setdefault(topic, TopicData(topic=topic)).partitions.append(index)
     return TransactionState(

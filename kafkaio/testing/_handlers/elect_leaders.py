@@ -74,6 +74,7 @@ def _all(node: BrokerNode, kind: int) -> ElectLeadersResponse:
 def _needed(node: BrokerNode, kind: int, topic: Topic) -> Iterable[PartitionResult]:
     for partition in topic.partitions:
         code = _elect(node, kind, partition)
+        # A client that names no partitions wants to know what has changed.
         if code != ErrorCode.ELECTION_NOT_NEEDED:
             yield _result(partition.index, code)
 
@@ -103,6 +104,7 @@ def _elect(node: BrokerNode, kind: int, partition: EmbeddedPartition) -> ErrorCo
     preferred = partition.replicas[0]
     if partition.leader == preferred:
         return ErrorCode.ELECTION_NOT_NEEDED
+    # A preferred election never loses records.
     if preferred not in partition.isr or preferred not in cluster.live:
         return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     cluster.move_leader(partition, preferred)

@@ -19,7 +19,9 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
 from kafkaio.testing._transactions.transaction import BUMPING
 
+#: Clients before it know no PRODUCER_FENCED (KIP-588).
 _FIRST_WITH_FENCED: Final = 2
+#: From here on the response has the next epoch (KIP-890).
 _FIRST_WITH_BUMP: Final = 5
 
 
@@ -40,6 +42,7 @@ async def handle(context: RequestContext[EndTxnRequest]) -> EndTxnResponse:
         commit=request.committed,
     )
     if not code:
+        # The decision is in the log; the markers come later.
         await coordinator.written(request.transactional_id)
     return EndTxnResponse(
         error_code=fencing_code(code, context.version, _FIRST_WITH_FENCED),

@@ -35,10 +35,15 @@ from kafkaio.testing._broker.sessions import (
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
+#: KIP-227.
 _FIRST_WITH_SESSIONS: Final = 7
+#: KIP-392.
 _FIRST_WITH_RACK: Final = 11
+#: KIP-595.
 _FIRST_WITH_DIVERGENCE: Final = 12
+#: KIP-516.
 _FIRST_WITH_IDS: Final = 13
+#: KIP-951.
 _FIRST_WITH_HINTS: Final = 16
 _HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
@@ -86,7 +91,7 @@ def _forgotten(request: FetchRequest, *, by_id: bool) -> list[PartitionKey]:
 
 @dataclass(slots=True)
 class _Found:
-    """What was read for one partition."""
+    """The result of reading one partition."""
 
     key: PartitionKey
     asked: SessionPartition
@@ -146,12 +151,14 @@ class _Fetch:
         for partition in watched:
             partition.add_waiter(wakeup)
         try:
+            # A client that has disconnected waits for nothing.
             while self.connection.is_open and await wakeup.wait(until):
                 answers = self._read_all()
                 if self._is_enough(answers):
                     break
         finally:
             for partition in watched:
+                # Also when the request is cancelled, as its connection ends.
                 partition.remove_waiter(wakeup)
         return answers
 
@@ -171,6 +178,7 @@ class _Fetch:
         for key, asked in self.session.partitions.items():
             answer = self._read(key, asked, left, min_one=min_one)
             left -= answer.size
+            # The exception is for one batch of the whole response.
             min_one = min_one and not answer.size
             answers.append(answer)
         return answers
@@ -184,6 +192,7 @@ class _Fetch:
             partition = self._find(key)
             data.aborted_transactions = None
             self.connection.check(partition.topic, partition.index)
+            # Epoch and leader before the offset, which only the leader can judge.
             self._check(partition, asked)
             diverges = self._diverges(partition, asked, data)
             if not diverges:
@@ -221,6 +230,8 @@ class _Fetch:
         data.records = records
         if not self.request.isolation_level or not records:
             return
+        # Only transactions that overlap what is returned: the client keeps them by
+        # offset.
         *_, (last, _) = batches_of(records)
         data.aborted_transactions = [
             AbortedTransaction(
@@ -237,6 +248,8 @@ class _Fetch:
             if topic is not None:
                 self.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
         else:
+            # By name before the topic is looked up, so that the error does not say
+            # whether it exists.
             self.rights.require(Operation.READ, ResourceType.TOPIC, topic_key)
             topic = cluster.known(topic_key)
             absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -313,6 +326,7 @@ class _Fetch:
         response = FetchResponse(session_id=self.session.session_id)
         topics: dict[str | UUID, FetchableTopicResponse] = {}
         for answer in answers:
+            # A partition without news is left out: that is what sessions are for.
             if not self.session.is_full and not answer.is_news:
                 continue
             self._note(answer)
@@ -346,6 +360,7 @@ class _Fetch:
             for data in topic.partitions
             if data.current_leader.leader_id >= 0
         }
+        # With the addresses, so that the client need not ask for metadata (KIP-951).
         for leader in sorted(leaders):
             peer = self.node.broker.nodes[leader]
             host, port = peer.address(self.connection)

@@ -19,6 +19,7 @@ from kafkaio.testing._broker.partition import NO_LEADER
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
+#: KIP-699.
 _FIRST_WITH_SEVERAL: Final = 4
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
@@ -44,7 +45,7 @@ async def handle(
     found = _find(context, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        # As Kafka, which writes "NONE" if there is no error.
+        # As Kafka, which writes "NONE" if no error occurred.
         error_message=found.error_message or ErrorCode(found.error_code).name,
         node_id=found.node_id,
         host=found.host,
@@ -71,6 +72,7 @@ def _find(
         partition = context.cluster.offsets_partition(key)
     else:
         partition = context.cluster.transactions_partition(key)
+    # As for any partition without a leader: the client asks again later.
     if partition.leader == NO_LEADER:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
     peer = context.node.broker.nodes[partition.leader]

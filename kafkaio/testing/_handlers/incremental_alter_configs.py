@@ -44,6 +44,7 @@ async def handle(
     request, node = context.request, context.node
     refused: dict[int, Refusal] = {}
     for number, asked in enumerate(request.resources):
+        # Only a deletion needs no value.
         given = {one.name for one in asked.configs if one.config_operation != _DELETE}
         try:
             context.connection.check(asked.resource_name)
@@ -139,6 +140,7 @@ def _change(
     items = values.get(config.name, setting.default or "").split(",")
     given = value.split(",")
     if operation == _APPEND:
+        # Appending what is there already changes nothing.
         items += [item for item in given if item not in items]
     else:
         items = [item for item in items if item not in given]

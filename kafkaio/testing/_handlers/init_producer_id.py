@@ -19,6 +19,7 @@ from kafkaio.testing._handlers._transactions import fencing_code
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
 
+#: Clients before it know no PRODUCER_FENCED (KIP-588).
 _FIRST_WITH_FENCED: Final = 4
 #: Releases in which a right to write to a topic is not enough (before KIP-679).
 _NEED_IDEMPOTENT_WRITE: Final = {"2.1"}
@@ -56,6 +57,8 @@ async def handle(
     names_one_of_both = (request.producer_id < 0) != (request.producer_epoch < 0)
     if name == "" or names_one_of_both:
         raise Refusal(ErrorCode.INVALID_REQUEST)
+    # A producer that is only idempotent needs no coordinator: any broker gives it an
+    # id.
     if name is None:
         return InitProducerIdResponse(
             producer_id=context.cluster.new_producer_id(), producer_epoch=0

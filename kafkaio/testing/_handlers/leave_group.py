@@ -15,6 +15,7 @@ from kafkaio.testing._handlers._groups import for_group
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation
 
+#: KIP-345.
 _FIRST_WITH_SEVERAL: Final = 3
 
 

@@ -16,6 +16,7 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 @handler(ListGroupsRequest)
 async def handle(context: RequestContext[ListGroupsRequest]) -> ListGroupsResponse:
     """List groups. Filters ignore case; an empty filter matches every group."""
+    # A node lists what it coordinates; clients ask every node.
     groups = coordinator_of(context.cluster).led_by(context.node.node_id)
     rights = context.rights
     if not rights.may(Operation.DESCRIBE, ResourceType.CLUSTER):

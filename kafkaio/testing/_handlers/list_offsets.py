@@ -17,6 +17,7 @@ from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
+#: KIP-320.
 _FIRST_WITH_EPOCH: Final = 4
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -78,6 +79,7 @@ def _one(
         context.connection.check(topic, partition.index)
         partition.check_epoch(asked.current_leader_epoch, context.node.node_id)
         partition.check_leader(context.node.node_id)
+        # For a reader of committed records the log ends at the last stable offset.
         end = partition.fetchable(isolation_level)
         _look_up(partition, asked.timestamp, end, result)
     except Refusal as refusal:
@@ -97,6 +99,7 @@ def _look_up(
     elif timestamp in {_EARLIEST, _EARLIEST_LOCAL}:
         result.offset = partition.start_offset
         result.leader_epoch = partition.leader_epoch
+    # Nothing is in tiered storage, or on its way there.
     elif timestamp in {_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD}:
         result.offset = -1
     elif timestamp < 0 and timestamp != _MAX_TIMESTAMP:
@@ -108,5 +111,6 @@ def _look_up(
             if timestamp == _MAX_TIMESTAMP
             else log.offset_for_timestamp(timestamp)
         )
+        # Records that the client cannot read yet are not found.
         if found is not None and found.offset < end:
             result.offset, result.timestamp, result.leader_epoch = found

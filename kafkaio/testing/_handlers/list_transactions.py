@@ -23,6 +23,7 @@ async def handle(
     """List the transactions that this node coordinates; an empty filter has all."""
     request = context.request
     rights = context.rights
+    # A client may know states of a newer Kafka: they are reported, and match nothing.
     known = {one.label for one in TransactionStatus}
     found = coordinator_of(context.cluster).led_by(context.node.node_id)
     try:

@@ -22,11 +22,14 @@ from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
+#: Kafka's id for a topic that the answer does not identify.
 _NO_ID: Final = UUID(int=0)
+#: Errors with which the operations on a topic are not answered.
 _WITHOUT_OPERATIONS: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.UNKNOWN_TOPIC_ID,
 }
+#: Older clients cannot say whether the topic is to be created.
 _FIRST_WITH_AUTO_CREATE: Final = 4
 #: Releases that answer LEADER_NOT_AVAILABLE for a topic that they are creating.
 _LEADER_NOT_AVAILABLE: Final = {"2.1"}
@@ -53,6 +56,7 @@ async def handle(context: RequestContext[MetadataRequest]) -> MetadataResponse:
             )
         )
     version = context.version
+    # Version 0 has no null: an empty list asks for all topics.
     if request.topics is None or (version == 0 and not request.topics):
         response.topics = [
             _refused(context, topic) or describe(node, topic)
@@ -63,6 +67,7 @@ async def handle(context: RequestContext[MetadataRequest]) -> MetadataResponse:
     may_create = node.broker.auto_create_topics and (
         version < _FIRST_WITH_AUTO_CREATE or request.allow_auto_topic_creation
     )
+    # A topic that is asked for twice is answered once.
     asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
     response.topics = [
         _one(context, asked, may_create=may_create) for asked in asked_once.values()
@@ -187,6 +192,7 @@ def _create(node: BrokerNode, name: str) -> ErrorCode:
     not_yet = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if node.broker.release in _LEADER_NOT_AVAILABLE:
         not_yet = ErrorCode.LEADER_NOT_AVAILABLE
+    # It was created before, and nodes do not know of it yet.
     if name in cluster.topics:
         return not_yet
     if name == OFFSETS_TOPIC:

@@ -102,6 +102,7 @@ def _check(
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
     if isinstance(group, ClassicGroup):
+        # A commit renews the session of a classic member.
         with coordinator.changing(group) as now:
             return group.check_commit(
                 request.member_id, request.group_instance_id, epoch, now

@@ -32,6 +32,7 @@ async def handle(context: RequestContext[OffsetDeleteRequest]) -> OffsetDeleteRe
         and group.protocol_type != "consumer"
     ):
         raise Refusal(ErrorCode.NON_EMPTY_GROUP)
+    # None if the subscriptions cannot be read: then no offset is safe to delete.
     subscribed = subscribed_topics(group)
     answer = OffsetDeleteResponse()
     for topic in request.topics:

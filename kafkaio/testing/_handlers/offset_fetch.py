@@ -35,6 +35,7 @@ async def handle(context: RequestContext[OffsetFetchRequest]) -> OffsetFetchResp
     coordinator = coordinator_of(context.cluster)
     asked = request.groups
     if version < 8:
+        # One way for all versions: the older ones are a request for a single group.
         asked = [_as_group(request)]
     fault = context.connection.error_for("", -1)
     rights = context.rights
@@ -121,6 +122,7 @@ def _group(
         return answer
     offsets = coordinator.offsets_of(asked.group_id)
     cluster = coordinator.cluster
+    # All offsets of the group, except of topics that the client may not see.
     if asked.topics is None:
         answer.topics = [
             _topic(
@@ -133,6 +135,8 @@ def _group(
         return answer
     for topic in asked.topics:
         name: str | None = topic.name
+        # By id since then (KIP-848): offsets of a topic that was created again are not
+        # found.
         if version >= 10:
             name = cluster.topic_name(topic.topic_id)
         code = ErrorCode.UNKNOWN_TOPIC_ID
@@ -186,6 +190,8 @@ def _topic(
     for index in partitions:
         committed = offsets.get((name, index)) or _NOTHING
         code = ErrorCode.NONE
+        # KIP-447: the offset of a transaction that may still commit. The client asks
+        # again.
         if stable and offsets.is_pending((name, index)):
             committed, code = _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
         answer.partitions.append(
@@ -204,6 +210,7 @@ def _check(
     coordinator: EmbeddedGroupCoordinator, asked: OffsetFetchRequestGroup
 ) -> ErrorCode:
     """Compare a member's epoch with the group's, if the request names a member."""
+    # A client that is not a member, such as an administrator, may look at any time.
     if asked.member_id is None and asked.member_epoch < 0:
         return ErrorCode.NONE
     group = coordinator.find(asked.group_id)

@@ -39,7 +39,7 @@ def _one(
 ) -> EpochEndOffset:
     result = EpochEndOffset(partition=asked.partition)
     try:
-        # Whoever may act for the cluster may do so for each of its topics.
+        # A right to act for the cluster includes each of its topics, as for brokers.
         if not context.rights.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
             context.rights.require(Operation.DESCRIBE, ResourceType.TOPIC, topic)
         partition = context.cluster.require_partition(topic, asked.partition)

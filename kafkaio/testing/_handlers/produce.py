@@ -30,9 +30,13 @@ from kafkaio.testing._broker.refusal import Malformed, Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
+#: KIP-516.
 _FIRST_WITH_IDS: Final = 13
+#: KIP-951.
 _FIRST_WITH_HINTS: Final = 10
+#: Clients from here on know TRANSACTION_ABORTABLE (KIP-890).
 _FIRST_TO_ABORT: Final = 11
+#: From here on the leader adds the partition itself (KIP-890).
 _FIRST_WITH_BUMP: Final = 12
 # The errors with which Kafka does not return the log start offset.
 _WITHOUT_START: Final = {
@@ -71,6 +75,7 @@ class _Produce:
         if not batches:
             return
         name = request.transactional_id
+        # Before any partition: the whole request is refused, as in Kafka.
         if name is None or not self.rights.may(
             Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name
         ):
@@ -159,6 +164,8 @@ class _Produce:
         try:
             self.connection.check(*place)
             partition.check_leader(self.node.node_id)
+            # After the leader was checked again: it may have moved while the
+            # coordinator was asked.
             if self.refused and (refusal := self.refused.get(place)) is not None:
                 raise refusal
             now_ms = self.node.clock.wall_ms()
@@ -203,6 +210,7 @@ class _Produce:
             leader_id=partition.leader, leader_epoch=partition.leader_epoch
         )
         endpoints = self.response.node_endpoints
+        # Each leader is named once for all its partitions.
         if all(point.node_id != partition.leader for point in endpoints):
             peer = self.node.broker.nodes[partition.leader]
             host, port = peer.address(self.connection)
@@ -220,13 +228,15 @@ def _records_of(part: PartitionProduceData) -> Buffer:
 
 @handler(ProduceRequest, by_partition=True)
 async def handle(context: RequestContext[ProduceRequest]) -> ProduceResponse | None:
-    """Append batches. With acks=0 there is no answer; errors close the connection."""
+    """Append batches. With acks=0 it never answers; errors close the connection."""
     request = context.request
     call = _Produce(context)
     await call.admit(request)
     for data in request.topic_data:
         call.topic(data)
     if request.acks == 0:
+        # The client of acks=0 waits for nothing; only a closed connection tells it to
+        # look up the leader.
         if call.failed:
             context.connection.abort()
         return None

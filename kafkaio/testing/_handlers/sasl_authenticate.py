@@ -38,6 +38,7 @@ async def handle(
         except Closed:
             context.connection.abort()
             return None
+    # Kafka delays the answer, so that guessing passwords is slow.
     if step.code == ErrorCode.SASL_AUTHENTICATION_FAILED:
         await context.connection.refuse()
     elif (
@@ -55,7 +56,7 @@ async def handle(
 
 
 def _falsified(data: bytes, lie: Callable[..., Fault | None]) -> bytes:
-    """What is said to SCRAM's client in place of the truth, if a fault says so."""
+    """Return the message of SCRAM's server, falsified if a fault demands it."""
     first = _SERVER_FIRST.fullmatch(data)
     if first is not None:
         nonce, salt = first["nonce"], first["salt"]

@@ -11,6 +11,7 @@ from kafkaio.testing._handlers._groups import for_group
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation
 
+#: KIP-559.
 _FIRST_WITH_PROTOCOL = 5
 
 

@@ -1,8 +1,8 @@
 """TxnOffsetCommit, versions 0 to 5: offsets as part of a transaction (KIP-98, KIP-447).
 
-Whoever names no member is not fenced by the group at all. A named one has to be a
-member in the current generation or epoch; whether it owns the partitions is not
-checked, except for a former epoch of a KIP-848 member.
+A request without a member id is not fenced by the group. A member id has to be that of
+a member in the current generation or epoch; whether the member owns the partitions is
+not checked, except for a former epoch of a KIP-848 member.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of as transactions_of
 from kafkaio.testing._transactions.verification import Speaker, ask
 
+#: Clients from here on know TRANSACTION_ABORTABLE (KIP-890).
 _FIRST_TO_ABORT: Final = 4
+#: From here on the coordinator adds its own partition (KIP-890).
 _FIRST_WITH_BUMP: Final = 5
 # A leader that cannot verify is, for a group, an offsets partition that cannot be used.
 _COORDINATOR_CODES: Final = {
@@ -128,6 +130,7 @@ def _verify(
     producer = (request.producer_id, request.producer_epoch)
     partition.open()
     try:
+        # The leader of the offsets' partition fences producers as for any other.
         partition.producers.check_epoch(*producer)
         if not bumps and not cluster.verifies_transactions:
             return ErrorCode.NONE
@@ -165,6 +168,7 @@ def _check(
         if (topic_id := coordinator.cluster.topic_id(topic)) is not None
     )
     code = group.check_commit(member_id, epoch, slots)
+    # Producers know this error of classic groups only.
     if code == ErrorCode.STALE_MEMBER_EPOCH:
         return ErrorCode.ILLEGAL_GENERATION
     return code

@@ -1,4 +1,4 @@
-"""What a leader does with produced batches: checks, offsets, leader epoch, times."""
+"""A leader admits produced batches: checks, offsets, leader epoch, times."""
 
 from __future__ import annotations
 
@@ -53,11 +53,13 @@ def admit(
         own = raw
         if config.has_log_append_time:
             own = memoryview(with_log_append_time(raw, now_ms))
+        # A copy: the caller's bytes are those of the request.
         stamped = bytearray(own)
+        # The checksum begins behind this field, and stays valid.
         _LEADER_EPOCH.pack_into(stamped, _LEADER_EPOCH_OFFSET, leader_epoch)
         admitted.append((read_header(stamped), stamped))
     if not admitted:
-        raise InvalidBatchError("there is no batch to append")
+        raise InvalidBatchError("the records hold no batch")
     return admitted
 
 
@@ -84,6 +86,7 @@ def _check(
         )
     if not config.has_log_append_time and not header.is_control:
         _check_timestamp(header.max_timestamp, config, now_ms)
+    # Last, because it decompresses the batch.
     _check_records(raw, needs_keys=config.is_compacted and not header.is_control)
 
 

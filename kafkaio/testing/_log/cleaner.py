@@ -37,7 +37,7 @@ from kafkaio.testing._log.segment import (
 from kafkaio.testing._log.storage import MemoryStorage, StoragePort
 from kafkaio.types import Record
 
-#: Later than any time: there is no tombstone to remove.
+#: Later than any time: no tombstone can be removed.
 NO_HORIZON = 2**63 - 1
 
 _HEADER = struct.Struct(BATCH_HEADER)
@@ -186,6 +186,7 @@ class Cleaner:
     def _learn(self, segments: Sequence[Segment], cleanable: Sequence[Segment]) -> None:
         for segment in cleanable:
             for batch in segment.batches():
+                # An aborted record must not replace an older one: no reader sees it.
                 if batch.header.is_control or self._is_aborted(batch.header):
                     continue
                 for record in decode(batch.raw):
@@ -193,6 +194,8 @@ class Cleaner:
                         self._newest[record.key] = record.offset
         for segment in segments:
             for batch in segment.batches():
+                # The last batch of a producer has its newest sequence number, from
+                # which a leader knows repeated batches.
                 if batch.header.producer_id >= 0 and not batch.header.is_control:
                     producer = batch.header.producer_id
                     self._producers[producer] = batch.header.last_offset
@@ -213,11 +216,14 @@ class Cleaner:
         kept = [r for r in records if self._is_kept(r, is_past=is_past)]
         if self._is_aborted(header):
             kept = []
+        # An empty batch stays for the sequence number of its producer, see `_learn`.
         if not kept and self._producers.get(header.producer_id) != header.last_offset:
             return None
         has_tombstones = any(record.value is None for record in kept)
         if not has_tombstones:
             horizon = None
+        # The first pass that meets a tombstone decides when it can be removed
+        # (KIP-534), so that readers have the time to see it.
         elif horizon is None:
             horizon = self._now_ms + self._config.delete_retention_ms
         if horizon is not None:
@@ -241,6 +247,8 @@ class Cleaner:
         batches: Sequence[bytes],
     ) -> bool:
         size = sum(map(len, written)) + sum(map(len, batches))
+        # The joined segment has the base of the first, and its indexes have relative
+        # offsets.
         is_near = segment.next_offset - 1 - first.base_offset <= MAX_RELATIVE
         return size <= self._config.segment_bytes and is_near
 
@@ -254,6 +262,7 @@ class Cleaner:
             return False
         scratch = name_of(first.base_offset, ".log") + CLEANED_SUFFIX
         file = self._storage.open(scratch)
+        # A pass that was broken off may have left one.
         file.truncate(0)
         for raw in batches:
             file.append(raw)

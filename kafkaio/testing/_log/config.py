@@ -13,7 +13,7 @@ _DAY_MS = 24 * _HOUR_MS
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """How a log rolls, flushes, deletes and compacts. The defaults are Kafka's.
+    """Configs of a log: rolling, flushing, retention, compaction. Defaults are Kafka's.
 
     Attributes:
         cleanup_policy: ``delete``, ``compact``, or both separated by a comma.

@@ -111,6 +111,7 @@ class LeaderEpochs:
             self._entries, start_offset, key=lambda entry: entry.start_offset
         )
         if below:
+            # The epoch in which the start lies goes on, with fewer records.
             first = EpochEntry(self._entries[below - 1].epoch, start_offset)
             self._entries[:below] = [first]
 

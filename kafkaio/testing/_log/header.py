@@ -97,6 +97,7 @@ def read_header(data: BytesLike, position: int = 0) -> LogBatchHeader:
     header = LogBatchHeader._make(_HEADER.unpack_from(data, position))
     if header.length < _MIN_LENGTH:
         raise CorruptBatchError(f"a batch has length {header.length}")
+    # Batches of older formats are refused when they are produced.
     if header.magic != 2:
         raise CorruptBatchError(f"a batch has magic byte {header.magic}")
     if (
@@ -122,6 +123,8 @@ def check_batch(header: LogBatchHeader, raw: BytesLike) -> None:
             f"the batch at offset {header.base_offset} has {len(raw)} of "
             f"{header.size} bytes"
         )
+    # From the attributes on: the leader sets base offset and epoch without a new
+    # checksum.
     actual = crc32c(memoryview(raw)[ATTRIBUTES_OFFSET:])
     if actual != header.crc:
         raise CorruptBatchError(

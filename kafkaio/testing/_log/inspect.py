@@ -78,12 +78,14 @@ def read_segment(path: Path) -> Iterator[FoundBatch]:
         position = 0
         while prefix := file.read(_LARGEST_PREFIX):
             size = first_batch_size(prefix)
+            # The prefix has the size of the batch, which the rest is read by.
             raw = prefix if size is None else prefix + file.read(size - len(prefix))
             if size is None or len(raw) < size:
                 raise CorruptRecord(
                     f"the file ends within the batch at position {position}"
                 )
             batch: Batch
+            # The magic byte is in the same place in all formats.
             if raw[16] == 2:
                 batch = RecordBatch(raw, decompressor, DEFAULT_LIMIT)
             else:
@@ -149,11 +151,12 @@ def _segment_of(path: Path) -> _Segment:
     newest = -1
     log = path.with_suffix(".log")
     if not log.exists():
-        raise ValueError("there is no segment of this name")
+        raise ValueError("this segment does not exist")
     # A bad batch is an error of the segment's own file; compare with those before it.
     with contextlib.suppress(CorruptRecord):
         for found in read_segment(log):
             batch = found.batch
+            # The time index has the greatest timestamp so far, not that of a batch.
             newest = max(newest, batch.max_timestamp)
             segment.positions[found.position] = batch.next_offset - 1
             segment.last_offsets.append(batch.next_offset - 1)

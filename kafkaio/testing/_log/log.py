@@ -185,6 +185,8 @@ class Log:
         """
         admitted = admit(batch, self.config, leader_epoch, now_ms)
         size = sum(header.size for header, _ in admitted)
+        # Batches of one request stay in one segment, as in Kafka, so together they must
+        # fit.
         if size > self.config.segment_bytes:
             raise BatchListTooLargeError(
                 f"{size} bytes at once, a segment can have {self.config.segment_bytes}"
@@ -210,6 +212,8 @@ class Log:
             InvalidBatchError: an offset is below `end_offset`.
         """
         before = self.end_offset
+        # All are verified before the first is appended, so that a bad one leaves the
+        # log as it was.
         verified = list(split(batches))
         expected = before
         for header, _ in verified:
@@ -240,9 +244,12 @@ class Log:
         if not active.size_bytes:
             return
         age = now_ms - active.created_ms
+        # By the times of the records, as in Kafka: old records that are copied roll
+        # segments as they did when they were new.
         if active.first_timestamp >= 0 and timestamp >= 0:
             age = timestamp - active.first_timestamp
         is_full = active.size_bytes > self.config.segment_bytes - size
+        # The indexes have offsets relative to the base, in four bytes.
         is_far = last_offset - active.base_offset > MAX_RELATIVE
         if is_full or is_far or age > self.config.segment_ms:
             self.roll(now_ms)
@@ -255,6 +262,8 @@ class Log:
         active = self._segments[-1]
         if not active.size_bytes:
             return
+        # Flushed before the next segment exists: so a power cut damages none but the
+        # newest.
         active.seal()
         fresh = self._new_segment(self.end_offset, now_ms)
         self._set_segments((*self._segments, fresh))
@@ -280,6 +289,7 @@ class Log:
         return True
 
     def _flush_if_many(self, records: int, now_ms: int) -> None:
+        # The time counts from the oldest record that is not flushed.
         if not self._unflushed:
             self._dirty_since_ms = now_ms
         self._unflushed += records
@@ -317,6 +327,7 @@ class Log:
         self, since: int, entries: Iterable[AbortedTransaction]
     ) -> None:
         """Replace the aborted transactions whose marker is at ``since`` or later."""
+        # The files may be from before a crash: what the batches say counts.
         kept = [one for one in self._aborted.entries if one.last_offset < since]
         self._aborted.replace((*kept, *entries), self._bases, self.end_offset)
 
@@ -358,8 +369,12 @@ class Log:
                 f"offset {offset} is not in {self._start_offset} to {end}"
             )
         limit = end if up_to is None else up_to
+        # The segments after it are looked at, too: compaction may have removed the last
+        # batches of this one.
         first = max(bisect_right(self._bases, offset) - 1, 0)
         for segment in self._segments[first:]:
+            # Also for the first batch: a reader must not see beyond the high watermark,
+            # whatever `min_one` says.
             if segment.base_offset >= limit:
                 break
             if offset < segment.next_offset:
@@ -407,6 +422,8 @@ class Log:
             )
         if before > self._start_offset:
             self._start_offset = before
+            # Before segments are removed: after a power cut in between, the start is
+            # known and the rest is removed then.
             write_start(self._storage, before)
             self._epochs.truncate_start(before)
             self._epochs.save()
@@ -489,15 +506,19 @@ class Log:
             The number of deleted segments.
         """
         limit = self.end_offset if up_to is None else up_to
+        # The newest segment is never removed; when all is expired, an empty one takes
+        # its place.
         if self.config.is_deleted and self._is_all_expired(now_ms, limit):
             self.roll(now_ms)
         excess = self.size_bytes - self.config.retention_bytes
         count = 0
         for segment in self._segments[:-1]:
+            # Segments below the start are removed whatever the cleanup policy is.
             is_needed = segment.next_offset > self._start_offset
             is_over = self.config.retention_bytes >= 0 and excess >= segment.size_bytes
             is_over = is_over or self._is_expired(segment, now_ms)
             is_kept = is_needed and not (self.config.is_deleted and is_over)
+            # From the oldest on without gaps, and not beyond the high watermark.
             if is_kept or segment.next_offset > limit:
                 break
             excess -= segment.size_bytes

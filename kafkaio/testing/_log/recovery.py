@@ -1,4 +1,4 @@
-"""What `Log.open` does: find the segments, verify them, repair what a crash left.
+"""The steps of `Log.open`: find the segments, verify them, repair them after a crash.
 
 After it every batch is intact, and every segment but the newest is complete. A segment
 that compaction was about to remove, and everything after the first bad batch, is
@@ -81,6 +81,8 @@ def _remove_leftovers(storage: StoragePort) -> list[int]:
     for name in names:
         index = _INDEX.fullmatch(name)
         is_orphan = index is not None and int(index[1]) not in bases
+        # Files that were being written when the process ended have these suffixes: the
+        # originals are still there.
         if is_orphan or name.endswith(_SCRATCH_SUFFIXES):
             storage.remove(name)
     return bases
@@ -100,6 +102,7 @@ def _completed(
         for segment in kept:
             segment.remove()
         kept = []
+    # A log has one segment at least, which the next batch is appended to.
     if not kept:
         kept = [Segment(storage, start, index_interval, now_ms)]
     for segment in kept[:-1]:

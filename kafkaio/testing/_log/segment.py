@@ -131,6 +131,8 @@ class Segment:
             self.first_timestamp = header.max_timestamp
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
+            # The offset of the batch's end, as in Kafka: the batch is searched for the
+            # record itself.
             self._max_timestamp_offset = header.last_offset
         if self._since_entry > self._interval:
             self._offsets.append(header.last_offset, self.size_bytes)
@@ -180,6 +182,7 @@ class Segment:
         if before == count:
             return
         file = self._storage.open(name_of(self.base_offset, suffix))
+        # The content of the file may be from before a crash or a truncation.
         if before == _NOT_YET:
             file.truncate(0)
         file.append(entries)
@@ -221,12 +224,15 @@ class Segment:
                 epochs.assign(batch.header.leader_epoch, batch.header.base_offset)
         except CorruptBatchError as error:
             problem = f"{error} (position {self.size_bytes})"
+            # Up to the last intact batch; what follows cannot be trusted, even if it
+            # looks sound.
             self._file.truncate(self.size_bytes)
             self._file.flush()
         return problem
 
     def _verify(self, batch: StoredBatch) -> None:
         check_batch(batch.header, batch.raw)
+        # Gaps are sound: compaction leaves them.
         if not self.next_offset <= batch.header.base_offset:
             raise CorruptBatchError(
                 f"offset {batch.header.base_offset} follows {self.next_offset - 1}"
@@ -289,6 +295,7 @@ class Segment:
         start = self.find(offset)
         if start is None:
             return b""
+        # The usual case, a reader at the end: no header has to be read.
         if up_to >= self.next_offset and self.size_bytes - start <= max_bytes:
             return self._file.read(start, self.size_bytes - start)
         end = start
@@ -299,6 +306,8 @@ class Segment:
                 break
             end = position + header.size
             if end - start > max_bytes:
+                # A batch that is larger than the limit is returned alone, or its reader
+                # could never pass it.
                 end = end if min_one and position == start else position
                 break
         return self._file.read(start, end - start)
@@ -321,6 +330,7 @@ class Segment:
         if position is None:
             return None
         for batch in self.batches(position):
+            # Only a batch that has such a record is decompressed.
             if batch.header.max_timestamp < timestamp:
                 continue
             for record in decode(batch.raw, start_offset):

@@ -77,7 +77,7 @@ class StoragePort(Protocol):
 
 
 def read_whole(storage: StoragePort, name: str) -> bytes:
-    """Return the content of a file, empty if there is no such file."""
+    """Return the content of a file, empty if the file does not exist."""
     if name not in storage.names():
         return b""
     file = storage.open(name)
@@ -92,11 +92,13 @@ def write_whole(storage: StoragePort, name: str, data: bytes) -> None:
     scratch = name + _SCRATCH_SUFFIX
     file = storage.open(scratch)
     try:
+        # A crash may have left a longer one.
         file.truncate(0)
         file.append(data)
         file.flush()
     finally:
         file.close()
+    # The content is durable before the name is.
     storage.replace(scratch, name)
     storage.sync()
 
@@ -124,7 +126,7 @@ class _MemoryFile:
         """Do nothing: memory needs no flush."""
 
     def close(self) -> None:
-        """Do nothing: there is no file handle."""
+        """Do nothing: no file handle is kept."""
 
 
 class MemoryStorage:
@@ -155,7 +157,7 @@ class MemoryStorage:
         """Do nothing: memory needs no flush."""
 
     def close(self) -> None:
-        """Do nothing: there is no file handle."""
+        """Do nothing: no file handle is kept."""
 
 
 class _DiskFile:
@@ -191,6 +193,8 @@ class _DiskFile:
                 # An unbuffered write can be short, for example on a nearly full disk.
                 rest = rest[handle.write(rest) :]
         except BaseException:
+            # The part that was written is taken back, so that the next append does not
+            # follow half a batch.
             with contextlib.suppress(OSError):
                 handle.truncate(self.size)
             raise

@@ -3,8 +3,8 @@
 Both are files beside the segments, in Kafka's formats. A segment's ``.txnindex`` has
 the transactions whose abort marker is in the segment. A ``.snapshot`` has the state of
 all producers at the offset in its name, so that it need not be found by reading the
-whole log. What a file lacks after a crash follows from the batches behind it: whoever
-restores the producers replays those, and hands the aborted transactions in again.
+whole log. What a file lacks after a crash follows from the batches behind it: restoring
+the producers replays those, and adds the aborted transactions again.
 """
 
 from __future__ import annotations
@@ -64,11 +64,13 @@ class AbortedTransactions:
 
     def between(self, start: int, end: int) -> list[AbortedTransaction]:
         """Those with an offset from ``start`` up to, not including, ``end``."""
+        # Sorted by markers, so those that ended before `start` are skipped at once.
         first = bisect_left(self._entries, start, key=lambda one: one.last_offset)
         return [one for one in self._entries[first:] if one.first_offset < end]
 
     def covers(self, header: LogBatchHeader) -> bool:
         """Whether a batch is part of an aborted transaction."""
+        # Markers stay: they end the transaction for a reader.
         if not header.is_transactional or header.is_control:
             return False
         offset = header.base_offset
@@ -88,6 +90,7 @@ class AbortedTransactions:
             end: the end of the log; entries beyond it, or before the first segment,
                 are left out.
         """
+        # A transaction stays as long as its marker is in the log.
         self._entries = [one for one in entries if bases[0] <= one.last_offset < end]
         wanted: dict[str, list[AbortedTransaction]] = {}
         for one in self._entries:
@@ -98,6 +101,7 @@ class AbortedTransactions:
                 self._storage.remove(name)
         for name, found in wanted.items():
             data = encode_transaction_index(found)
+            # Most segments are unchanged: only what differs is written.
             if read_whole(self._storage, name) != data:
                 write_whole(self._storage, name, data)
 

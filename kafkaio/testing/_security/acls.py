@@ -31,7 +31,7 @@ _NOBODYS: Final = "hardcode"
 
 @public("kafkaio.testing")
 class ResourceType(IntEnum):
-    """What an ACL protects, by Kafka's numbers."""
+    """The types of resources, by Kafka's numbers."""
 
     UNKNOWN = 0
     ANY = 1
@@ -45,7 +45,7 @@ class ResourceType(IntEnum):
 
 @public("kafkaio.testing")
 class PatternType(IntEnum):
-    """How the name of an ACL covers names of resources, by Kafka's numbers.
+    """The ways in which an ACL's name covers resources, by Kafka's numbers.
 
     ANY and MATCH are for filters only.
     """
@@ -59,7 +59,7 @@ class PatternType(IntEnum):
 
 @public("kafkaio.testing")
 class Operation(IntEnum):
-    """What a client wants to do, by Kafka's numbers."""
+    """The operations on a resource, by Kafka's numbers."""
 
     UNKNOWN = 0
     ANY = 1
@@ -131,7 +131,7 @@ class InvalidAcl(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who wants something.
+    """The client that an ACL is about.
 
     Attributes:
         principal: such as ``User:alice``.
@@ -210,6 +210,7 @@ class Acl:
         """Whether it is about an operation, by itself or by what it implies."""
         if self.operation in {operation, Operation.ALL}:
             return True
+        # Only permissions imply others: to deny READ does not deny DESCRIBE.
         implied = _ALLOWING.get(operation, frozenset())
         return self.permission is Permission.ALLOW and self.operation in implied
 
@@ -305,6 +306,8 @@ class AclStore:
         Returns:
             What each filter chose; an ACL that two of them choose is in both lists.
         """
+        # All before the first is deleted, so that filters do not hide ACLs from one
+        # another.
         found = [self.find(chosen) for chosen in filters]
         for acl in {acl for chosen in found for acl in chosen}:
             del self._acls[acl]
@@ -321,6 +324,7 @@ class AclStore:
             for acl in self._acls
             if acl.resource_type is kind and acl.covers(name)
         ]  # fmt: skip
+        # About anybody: an ACL for another principal protects the resource, too.
         if not covering:
             return self._allow_if_none
         deciding = {
@@ -328,6 +332,7 @@ class AclStore:
             for acl in covering
             if acl.concerns(visitor) and acl.decides(operation)
         }
+        # One denial outweighs all permissions; without either the answer is no.
         return deciding == {Permission.ALLOW}
 
     def allows_any(
@@ -338,6 +343,7 @@ class AclStore:
         As in Kafka, an allowance counts if no denial covers all that it covers: the
         resource need not exist. ACLs that merely imply the operation do not count.
         """
+        # A super user, or a wildcard.
         if self.allows(visitor, operation, kind, _NOBODYS):
             return True
         own = [

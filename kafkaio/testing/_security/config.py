@@ -22,7 +22,7 @@ _DAY_MS: Final = 86_400_000
 @public("kafkaio.testing")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityConfig:
-    """How the listeners of an embedded broker authenticate, and who needs no ACL.
+    """Settings of authentication and rights of an embedded broker.
 
     Attributes:
         mechanisms: the SASL mechanisms that are on.
@@ -45,7 +45,7 @@ class SecurityConfig:
         token_expiry_ms: how long it lives if it is not renewed
             (delegation.token.expiry.time.ms).
         super_users: the principals that ACLs do not concern (super.users); by default
-            whoever connects to a listener without authentication.
+            the clients of a listener without authentication.
         allow_if_no_acl: whether everybody may use a resource that no ACL covers
             (allow.everyone.if.no.acl.found).
     """

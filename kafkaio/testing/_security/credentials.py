@@ -30,7 +30,7 @@ MECHANISM_NUMBERS: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StoredScramCredential:
-    """What verifies a password (RFC 5802, section 3).
+    """The stored form of a password (RFC 5802, section 3).
 
     Attributes:
         salt: the salt.
@@ -50,6 +50,7 @@ class StoredScramCredential:
     ) -> StoredScramCredential:
         """Derive it from a password, with a new salt."""
         salt = random_uuid().bytes
+        # Hi() of RFC 5802 is PBKDF2 with HMAC.
         salted = hashlib.pbkdf2_hmac(
             HASHES[mechanism], password.encode(), salt, iterations
         )
@@ -82,7 +83,7 @@ class Credentials:
         self._iterations = iterations
         self._passwords: dict[str, str] = {}
         self._derived: dict[tuple[str, str], StoredScramCredential] = {}
-        # What is still to be derived: password and iterations.
+        # Credentials that are still to be derived: password and iterations.
         self._pending: dict[tuple[str, str], tuple[str, int]] = {}
         for name, password in users.items():
             self.add_user(name, password)
@@ -103,6 +104,7 @@ class Credentials:
         self._passwords[name] = password
         for mechanism in HASHES:
             self._derived.pop((name, mechanism), None)
+            # Derived at the first login, which most tests never make.
             self._pending[name, mechanism] = (password, iterations or self._iterations)
 
     def remove_user(self, name: str) -> None:
@@ -114,12 +116,13 @@ class Credentials:
     def is_password(self, name: str, password: str) -> bool:
         """Whether a user has this password, for PLAIN."""
         known = self._passwords.get(name)
+        # In constant time, as secrets are compared.
         return known is not None and hmac.compare_digest(
             known.encode(), password.encode()
         )
 
     def get(self, name: str, mechanism: str) -> StoredScramCredential | None:
-        """What verifies a user's password by a kind of SCRAM; None if nothing does."""
+        """The credential of a user for a SCRAM mechanism; None without one."""
         key = (name, mechanism)
         pending = self._pending.pop(key, None)
         if pending is not None:

@@ -79,6 +79,7 @@ class TlsFiles:
             leaf = authority.issue_cert(f"{number}@clients.test", common_name=user)
             clients[user] = directory / f"client-{number}.pem"
             chain = b"".join(part.bytes() for part in leaf.cert_chain_pems)
+            # Java reads keys in PKCS 8 only, and trustme writes another format.
             clients[user].write_bytes(_pkcs8(leaf.private_key_pem.bytes()) + chain)
         server = authority.issue_cert(*self._hosts, common_name="localhost")
         self._server = directory / "server.pem"
@@ -141,6 +142,7 @@ class ListenerTls:
 
     def context(self) -> ssl.SSLContext:
         """The context for a new connection."""
+        # Made on first use, when the broker has made its files.
         if self._context is None:
             self._context = self._files.server_context(
                 wants_certificate=self._wants_certificate

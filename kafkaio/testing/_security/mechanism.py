@@ -25,7 +25,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SaslIdentity:
-    """Who has authenticated.
+    """The identity of a client that has authenticated.
 
     Attributes:
         name: the name of the user, without its type.
@@ -44,7 +44,7 @@ class ServerMechanismPort(Protocol):
 
     @property
     def identity(self) -> SaslIdentity | None:
-        """Who the client is; None as long as it is not proven."""
+        """The identity of the client; None until it is proven."""
 
     def evaluate(self, message: bytes) -> bytes:
         """Take a message of the client; return the answer.

@@ -30,7 +30,7 @@ _JWT: Final = re.compile(r"(?P<header>[-\w]+=*)\.(?P<claims>[-\w]+=*)\.")
 @public("kafkaio.testing")
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """What a token says that was verified.
+    """The claims of a token that was verified.
 
     Attributes:
         principal: the name of the user.
@@ -49,7 +49,7 @@ def unsecured(token: str) -> TokenClaims:
     """Take a token that nobody signed: a JWT with the algorithm ``none`` (RFC 7515).
 
     Raises:
-        ValueError: it is no such token, has no ``sub`` or ``exp``, or has expired.
+        ValueError: it is not such a token, has no ``sub`` or ``exp``, or has expired.
     """
     found = _JWT.fullmatch(token)
     if found is None:
@@ -67,13 +67,14 @@ def unsecured(token: str) -> TokenClaims:
 
 
 def _decoded(part: str) -> dict[str, object]:
+    # JWTs leave the padding out.
     data = urlsafe_b64decode(part + "=" * (-len(part) % 4))
     try:
         value = json.loads(data, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("a part of the JWT has too many levels") from None
     if not isinstance(value, dict):
-        raise ValueError("a part of the JWT is no object")  # noqa: TRY004  (bad input)
+        raise ValueError("a part of the JWT is not an object")  # noqa: TRY004  (bad input)
     return value
 
 
@@ -105,7 +106,7 @@ class OAuthServer:
     def evaluate(self, message: bytes) -> bytes:
         """See ServerMechanism."""
         if self._failure:
-            # What the client answers makes no difference.
+            # The client's answer makes no difference.
             raise Refused(self._failure)
         found = _INITIAL.fullmatch(message.decode("latin-1"))
         if found is None:
@@ -118,8 +119,11 @@ class OAuthServer:
             raise Refused
         claims = self._verified(bearer["token"])
         if claims is None:
+            # By RFC 7628 the error is told in a challenge, which the client answers
+            # before the authentication fails.
             self._failure = '{"status":"invalid_token"}'
             return self._failure.encode()
+        # The name of the token counts; a client cannot act as another.
         if found["authorized"] not in {None, claims.principal}:
             raise Refused(
                 "Authentication failed: Client requested an authorization id"

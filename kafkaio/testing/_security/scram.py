@@ -63,6 +63,8 @@ class ScramServer:
             text = message.decode()
         except UnicodeDecodeError:
             raise Refused from None
+        # Without a credential it is the first message: an unknown user is refused in
+        # it, as in Kafka.
         if self._credential is None:
             return self._first(text)
         return self._final(text, self._credential)
@@ -75,12 +77,15 @@ class ScramServer:
         known = self._find(name, _EXTENSION in found["extensions"].lower())
         if known is None:
             raise Refused
+        # After the user was found: a stranger does not learn more than that.
         if found["authorized"] not in {None, found["name"]}:
             raise Refused(
                 "Authentication failed: Client requested an authorization id that is"
                 " different from username"
             )
         self._credential, self._claimed = known
+        # The client proves that it has seen this part, so that no message can be
+        # replayed.
         self._nonce = found["nonce"] + random_uuid().hex
         salt = b64encode(self._credential.salt).decode()
         first = f"r={self._nonce},s={salt},i={self._credential.iterations}"
@@ -100,10 +105,13 @@ class ScramServer:
         if len(proof) != len(signature):
             # Kafka fails with an error that it did not expect.
             raise Broken
+        # The password is not stored: the proof gives the client's key, whose hash is
+        # (RFC 5802).
         client_key = bytes(a ^ b for a, b in zip(signature, proof, strict=True))
         stored = hashlib.new(self._hash, client_key).digest()
         if not hmac.compare_digest(stored, credential.stored_key):
             raise Refused
         self.identity = self._claimed
+        # The server proves in turn that it knows the credential.
         own = hmac.digest(credential.server_key, said, self._hash)
         return b"v=" + b64encode(own)

@@ -1,4 +1,4 @@
-"""What the nodes of an embedded broker share about security.
+"""The security of an embedded broker, which its nodes share.
 
 Users, delegation tokens, ACLs, and how often clients have authenticated.
 """
@@ -64,6 +64,7 @@ class Security:
         self.authentications: Authentications = Authentications()
         self.principal_rules: PrincipalRules = PrincipalRules(config.principal_rules)
         self.acls: AclStore | None = None
+        # Without ACLs everybody may do everything, and nothing is looked up.
         if has_acls:
             self.acls = AclStore(
                 config.super_users, allow_if_none=config.allow_if_no_acl

@@ -31,7 +31,7 @@ _AT_LEAST: Final = 1.0
 @public("kafkaio.testing")
 @dataclass(slots=True)
 class Authentications:
-    """What has happened on the SASL listeners of a cluster.
+    """Counts of authentications on the SASL listeners of a cluster.
 
     Attributes:
         first: authentications of new connections, by mechanism.
@@ -60,7 +60,7 @@ class Closed(Exception):
 
 
 class RealmPort(Protocol):
-    """What a session needs of its cluster."""
+    """The cluster of a session, as the session sees it."""
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class _SaslState(Enum):
     FAILED_AGAIN = "refused, but served until it is told so"
 
 
-#: What may come, by state; once authenticated, everything.
+#: The requests that may come, by state; once authenticated, all may.
 _ALLOWED: Final[Mapping[_SaslState, tuple[ApiKey, ...]]] = {
     _SaslState.NEW: (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE),
     _SaslState.HANDSHAKE: (ApiKey.SASL_HANDSHAKE,),
@@ -174,6 +174,7 @@ class SaslSession:
             return ErrorCode.NONE
         state = self._state
         self._fail()
+        # In the middle of an authentication Kafka still answers, with this error.
         if state is _SaslState.AUTHENTICATE:
             return ErrorCode.ILLEGAL_SASL_STATE
         raise Closed(is_late=state is _SaslState.BAD_MECHANISM)
@@ -188,6 +189,7 @@ class SaslSession:
             self._last_again = now
             self._is_again = True
             self._state = _SaslState.HANDSHAKE
+        # Only with the next request: a connection that is idle stays open.
         elif now > self._ends_at:
             self._realm.authentications.killed += 1
             raise Closed
@@ -209,12 +211,14 @@ class SaslSession:
             if self._is_again:
                 raise Closed
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        # The answer is as usual; the next message ends the connection, as in Kafka.
         if self._is_again and name != self._name:
             self._state = _SaslState.BAD_MECHANISM
             return ErrorCode.NONE
         self._name = name
         self._mechanism = self._realm.mechanism(name)
         self._state = _SaslState.AUTHENTICATE
+        # Version 0 is followed by tokens without Kafka's header (KIP-43).
         self.is_raw = version == 0
         return ErrorCode.NONE
 
@@ -261,6 +265,8 @@ class SaslSession:
 
     def _check_unchanged(self, identity: SaslIdentity) -> None:
         before = self.identity
+        # A living connection belongs to one principal, with whom its ACLs and quotas
+        # were decided.
         if before is not None and before.name != identity.name:
             raise Refused(
                 "Cannot change principals during re-authentication from"
@@ -283,6 +289,7 @@ class SaslSession:
         if not limits:
             self._ends_at = None
             return 0
+        # The sooner of the end of the token and the limit of the broker.
         lifetime_ms = max(0, min(limits))
         self._ends_at = self._realm.now() + lifetime_ms / 1000
         return lifetime_ms if version > 0 else 0

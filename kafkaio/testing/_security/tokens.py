@@ -38,7 +38,7 @@ class StoredToken:
     Attributes:
         token_id: its id, the user name for SCRAM.
         hmac: its secret; in base64, the password for SCRAM.
-        owner: whoever logs in with it is this principal.
+        owner: the principal of a client that logs in with it.
         requester: who made it.
         renewers: who else may renew and expire it.
         issued: when it was made.
@@ -78,6 +78,8 @@ class DelegationTokens:
         self._max_life_ms = max_life_ms
         self._expiry_ms = expiry_ms
         self._now_ms = now_ms
+        # Kafka has a config for it (delegation.token.secret.key), because all its
+        # brokers must agree.
         self._key = random_uuid().bytes
         self._tokens: dict[str, StoredToken] = {}
 
@@ -111,7 +113,7 @@ class DelegationTokens:
         """Let a token live on; return when it ends now.
 
         Raises:
-            TokenRefused: there is no such token, it has expired, or is another's.
+            TokenRefused: the token does not exist, has expired, or is another's.
         """
         token = self._find(secret)
         if self._has_expired(token):
@@ -125,11 +127,13 @@ class DelegationTokens:
         """Set when a token ends, at once if the period is negative; return that time.
 
         Raises:
-            TokenRefused: there is no such token, it has expired, or is another's.
+            TokenRefused: the token does not exist, has expired, or is another's.
         """
         token = self._find(secret)
         self._check_owner(token, by)
         now = self._now_ms()
+        # Before the time is checked: a token that has expired can be deleted all the
+        # same.
         if period_ms < 0:
             del self._tokens[token.token_id]
             return now
@@ -150,12 +154,13 @@ class DelegationTokens:
     def credential(
         self, token_id: str, mechanism: str
     ) -> tuple[StoredScramCredential, SaslIdentity] | None:
-        """What verifies a token by a kind of SCRAM, and who logs in with it."""
+        """The credential of a token for a SCRAM mechanism, and its identity."""
         token = self._tokens.get(token_id)
         if token is None or self._has_expired(token):
             return None
         credential = token.credentials.get(mechanism)
         if credential is None:
+            # Derived on first use: hashing a password takes thousands of rounds.
             password = b64encode(token.hmac).decode()
             credential = StoredScramCredential.of_password(
                 mechanism, password, _ITERATIONS
@@ -165,6 +170,7 @@ class DelegationTokens:
 
     def _find(self, secret: bytes) -> StoredToken:
         for token in self._tokens.values():
+            # In constant time, as secrets are compared.
             if hmac.compare_digest(token.hmac, secret):
                 return token
         raise TokenRefused(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)

@@ -1,4 +1,4 @@
-"""What ``broker.control`` does to transactions: look into them and change them."""
+"""The part of ``broker.control`` that shows and changes transactions."""
 
 from __future__ import annotations
 

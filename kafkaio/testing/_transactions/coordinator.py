@@ -73,6 +73,8 @@ class EmbeddedTransactionCoordinator:
         self.log_delay: float = 0.0
         # When the last write of an id is complete.
         self._written_at: dict[str, float] = {}
+        # When a shard can be used, by its number. A coordinator that has just moved
+        # answers COORDINATOR_LOAD_IN_PROGRESS until then.
         self._ready_at: dict[int, float] = {}
         self._loaded: set[int] = set()
         self._loads: dict[int, asyncio.TimerHandle] = {}
@@ -114,6 +116,8 @@ class EmbeddedTransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         shard = self._shard_of(transactional_id)
+        # Brokers ask each other here: one that is down or paused does not answer at
+        # all, so its partner reports that the coordinator is not available.
         if shard.leader == NO_LEADER or not self._cluster.acts(shard.leader):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return self._load_in_time(shard)
@@ -139,9 +143,13 @@ class EmbeddedTransactionCoordinator:
         self._loaded.discard(shard.index)
         for transactional_id in list(self.transactions):
             if self._shard_of(transactional_id) is shard:
+                # The next coordinator finds the prepared transactions in the log and
+                # writes their markers again; those of this one must not come on top.
                 self.markers.forget(transactional_id)
                 del self.transactions[transactional_id]
         self._ready_at[shard.index] = self._now() + self._load_time
+        # A leader that changes twice in a row must not be ready at the time of the
+        # first change.
         timer = self._loads.pop(shard.index, None)
         if timer is not None:
             timer.cancel()
@@ -166,14 +174,19 @@ class EmbeddedTransactionCoordinator:
             if transactional_id is None:
                 continue
             if value is None:
+                # A tombstone: the id has expired.
                 found.pop(transactional_id, None)
             else:
                 found[transactional_id] = read_value(transactional_id, value)
         self.transactions |= found
         for name, transaction in found.items():
+            # By the wall clock, which the log has: the time in which no coordinator ran
+            # counts, too.
             ends_ms = transaction.started_ms + transaction.timeout_ms
             seconds = (ends_ms - self._wall_ms()) / 1000
             self._deadlines[name] = self._now() + seconds
+            # The decision is in the log, but markers may be missing. Those that are
+            # left are written again.
             if transaction.state.is_prepared:
                 self._write_markers(transaction)
         self._set_timer()
@@ -227,6 +240,9 @@ class EmbeddedTransactionCoordinator:
             expected, timeout_ms, self._cluster.new_producer_id, self._wall_ms()
         )
         if code:
+            # The transaction of the producer before is aborted first. The client
+            # repeats its request until the markers are written, and gets its epoch
+            # then.
             if is_open and code == ErrorCode.CONCURRENT_TRANSACTIONS:
                 self.fence(transaction)
             return code, _NOBODY
@@ -260,6 +276,7 @@ class EmbeddedTransactionCoordinator:
         if not code and self.is_writing(transactional_id):
             return ErrorCode.CONCURRENT_TRANSACTIONS
         if not code and not transaction.has(partitions):
+            # The timeout counts from the first partition, not from the last.
             if transaction.state is not TransactionStatus.ONGOING:
                 seconds = transaction.timeout_ms / 1000
                 self._deadlines[transactional_id] = self._now() + seconds
@@ -279,6 +296,7 @@ class EmbeddedTransactionCoordinator:
         if transaction is None:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         code = transaction.check(*producer)
+        # Nothing was written, so the producer can abort and continue (KIP-890).
         if not code and not transaction.has([partition]):
             return ErrorCode.TRANSACTION_ABORTABLE
         return code
@@ -311,6 +329,8 @@ class EmbeddedTransactionCoordinator:
         if code:
             return code, _NOBODY
         continues_as = transaction.identity
+        # NONE is the repeated end of a transaction that has ended in this way: nothing
+        # changes, and nothing is written.
         if code is None:
             self._save(transaction)
             self._write_markers(transaction)
@@ -356,6 +376,8 @@ class EmbeddedTransactionCoordinator:
         self._pass_over()
         due = self._next_expiry_check
         states = (one.state for one in self.transactions.values())
+        # Timeouts are checked at fixed intervals, as in Kafka: a transaction can stay
+        # open for up to one interval longer than its timeout.
         if TransactionStatus.ONGOING in states:
             due = min(due, self._next_timeout_check)
         if self._timer is not None:
@@ -394,6 +416,7 @@ class EmbeddedTransactionCoordinator:
 
     def _coordinated(self) -> Iterator[TransactionMetadata]:
         for transaction in list(self.transactions.values()):
+            # The timers of a node that is down or paused do not run.
             leader = self._shard_of(transaction.transactional_id).leader
             if leader != NO_LEADER and self._cluster.acts(leader):
                 yield transaction
@@ -415,6 +438,7 @@ class EmbeddedTransactionCoordinator:
                 continue
             if transaction.updated_ms <= oldest:
                 del self.transactions[transaction.transactional_id]
+                # A tombstone, so that the id stays unknown after the next load.
                 self._write(transaction.transactional_id, None)
 
     def set_epoch(self, transaction: TransactionMetadata, epoch: int) -> None:

@@ -60,6 +60,7 @@ class MarkerWriter:
     ) -> None:
         """Write a marker to every partition, each after its delay and ``after``."""
         self.forget(transactional_id)
+        # An id ends one transaction at a time, so these markers replace those before.
         pending = self._pending[transactional_id] = _PendingMarkers(marker, {}, written)
         for place in sorted(partitions):
             seconds = after + self.delays.get(place, self.delay)
@@ -81,6 +82,8 @@ class MarkerWriter:
     ) -> None:
         partition = self._cluster.partition(*place)
         coordinator = self._cluster.transactions_partition(transactional_id)
+        # The coordinator sends the marker and the leader of the partition appends it:
+        # while one of them is down or paused, the marker waits.
         waits = not self._can_write(coordinator) or (
             partition is not None and not self._can_write(partition)
         )
@@ -111,6 +114,8 @@ class MarkerWriter:
         for transactional_id, pending in list(self._pending.items()):
             for place, timer in list(pending.left.items()):
                 timer.cancel()
+                # The partition before may have refused the marker, which drops the
+                # others.
                 if self._pending.get(transactional_id) is pending:
                     self._try(transactional_id, pending, place)
 

@@ -127,8 +127,10 @@ def transaction_value(transaction: TransactionMetadata, server_version: int) -> 
             version of the value.
     """
     partitions: list[_Partitions] | None = None
+    # In this state Kafka writes null and not an empty list.
     if transaction.state is not TransactionStatus.EMPTY:
         topics: dict[str, list[int]] = {}
+        # Sorted, so that the bytes do not depend on the order of a set.
         for topic, index in sorted(transaction.partitions):
             topics.setdefault(topic, []).append(index)
         partitions = [
@@ -147,14 +149,17 @@ def transaction_value(transaction: TransactionMetadata, server_version: int) -> 
         transaction_start_timestamp_ms=transaction.started_ms,
         client_transaction_version=transaction.client_version,
     )
+    # A cluster at level 0 writes what brokers before KIP-890 can read.
     version = min(server_version, 1)
     return _VERSION.pack(version) + encode(value, version)
 
 
 def read_key(data: bytes) -> str | None:
     """Return the transactional id of a record; None if it is of another kind."""
+    # A newer Kafka may write records of other kinds.
     if _VERSION.unpack_from(data)[0] != _KEY_VERSION:
         return None
+    # The version stands before the key, not in it.
     return decode_from(_Key, _KEY_VERSION, data, _VERSION.size)[0].transactional_id
 
 

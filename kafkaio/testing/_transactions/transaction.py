@@ -133,6 +133,8 @@ class TransactionMetadata:
         if self.state.is_prepared or self.state is TransactionStatus.ONGOING:
             return ErrorCode.CONCURRENT_TRANSACTIONS
         epoch = None if expected is None else expected[1]
+        # A new producer id, with epochs from 0, takes the place of an epoch that does
+        # not exist.
         if _is_exhausted(self.epoch) and epoch in {None, self.epoch}:
             before = _NONE if epoch is None else self.epoch
             self._rename(new_id(), before)
@@ -155,6 +157,8 @@ class TransactionMetadata:
     def _is_expected(self, producer_id: int, epoch: int) -> bool:
         if self.epoch == _NONE or producer_id == self.producer_id:
             return True
+        # The producer got a new id, because its epochs were exhausted, and has not
+        # received the response.
         return producer_id == self.previous_producer_id and _is_exhausted(epoch)
 
     def _raise_epoch(self, last_epoch: int) -> None:
@@ -257,7 +261,10 @@ class TransactionMetadata:
         self, producer: tuple[int, int], *, commit: bool
     ) -> ErrorCode | None:
         producer_id, epoch = producer
+        # The producer has not received the response with its next epoch and repeats the
+        # request.
         is_repeated = epoch + 1 == self.epoch
+        # The same, with a new producer id in the response.
         is_renamed = (
             producer_id == self.previous_producer_id
             and epoch == _LARGEST_EPOCH - 1
@@ -274,6 +281,8 @@ class TransactionMetadata:
         if self.state in {TransactionStatus.ONGOING, TransactionStatus.EMPTY}:
             if not is_current:
                 return ErrorCode.PRODUCER_FENCED
+            # An abort in EMPTY is how a producer that failed before its first record
+            # gets its next epoch.
             if self.state is TransactionStatus.ONGOING or not commit:
                 return None
             return ErrorCode.INVALID_TXN_STATE
@@ -296,6 +305,8 @@ class TransactionMetadata:
         if client_version >= BUMPING:
             if _is_exhausted(self.epoch):
                 self.next_producer_id = new_id()
+            # The end of a transaction fences all requests of its producer that are
+            # still on their way (KIP-890).
             self.last_epoch = self.epoch
             self.epoch = min(self.epoch + 1, _LARGEST_EPOCH)
         if self.state is not TransactionStatus.ONGOING:
@@ -328,6 +339,7 @@ class TransactionMetadata:
         commit = self.state is TransactionStatus.PREPARE_COMMIT
         self.state = _PREPARED_AND_COMPLETE[commit][1]
         self.previous_producer_id = self.producer_id
+        # Not before: the markers have the old producer id.
         self.producer_id, self.epoch = self.identity
         self.next_producer_id = _NONE
         self.partitions = set()

@@ -1,4 +1,4 @@
-"""What a partition's leader does before the first batch of a transaction (KIP-890).
+"""A leader verifies the first batch of a transaction in a partition (KIP-890).
 
 For a producer of the older protocol it asks the coordinator whether the partition is
 in the transaction. For one of the newer protocol it adds the partition there; while the
@@ -31,7 +31,7 @@ _UNREACHED: Final = {
 
 
 class Speaker(NamedTuple):
-    """What is known of the producer that sent a request.
+    """The producer that sent a request.
 
     Attributes:
         transactional_id: its transactional id.
@@ -99,6 +99,8 @@ async def _ask_patiently(
             # They are asked for again, since the transaction may end meanwhile.
             await coordinator.written(speaker.transactional_id)
             continue
+        # The markers of the transaction before are still being written. The leader
+        # waits a moment for them, so that a quick producer sees no error.
         is_late = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
         if not (speaker.bumps and is_late) or left <= 0:
             return codes

@@ -118,6 +118,7 @@ class JvmCluster:
             except _PortTaken:
                 if last:
                     raise
+                # All nodes again: they know each other by their ports.
                 self._launcher.wipe()
             else:
                 return
@@ -184,12 +185,14 @@ class JvmCluster:
         self._plan = plan
 
     def _properties(self, node: JvmNode) -> Properties:
+        # A broker would take the port of a sidecar for a listener.
         others = {name for sidecar in self._sidecars for name in sidecar.ports}
         ports = {name: port for name, port in node.ports.items() if name not in others}
         found = server_properties(self._plan, node.id, ports, node.data)
         listeners = [name for name in ports if name in SASL_LISTENERS]
         for sidecar in self._sidecars:
             found |= sidecar.configure(found, listeners)
+        # Once more at the end: the user's properties override those of sidecars, too.
         return found | dict(self.options.config or {})
 
     def _format(self, node: JvmNode) -> None:
@@ -209,6 +212,8 @@ class JvmCluster:
             salt=secrets.token_bytes(_SALT_BYTES),
         )
         (node.data / "bootstrap.checkpoint").write_bytes(checkpoint)
+        # The first node is the only voter; the others find it and ask to join
+        # (KIP-853).
         if self.options.dynamic_voters and node is self.nodes[min(self.nodes)]:
             port = node.ports[CONTROLLER]
             voters = voters_checkpoint(
@@ -237,6 +242,7 @@ class JvmCluster:
             self._launcher.check()
             if node.pid is None:
                 problem = f"node {node.id} ended with {node.returncode}"
+                # Between the choice of a port and its use another process can take it.
                 taken = _PORT_TAKEN in node.log()
                 kind = _PortTaken if taken else KafkaNotStarted
                 raise kind(f"{problem}:\n{node.complaint()}")
@@ -251,6 +257,8 @@ class JvmCluster:
         running = {each.id: each.address(PLAINTEXT) for each in self._running()}
         with contextlib.suppress(OSError):
             known = metadata(node.address(PLAINTEXT)).brokers
+            # Its address, too: a node that has started again may know another by its
+            # old one.
             return running.items() <= known.items()
         return False
 
@@ -276,6 +284,7 @@ class JvmCluster:
         """
         node = self.nodes[node_id]
         if node.pid is None:
+            # Its old registration would keep it from starting.
             self._wait_forgotten(node)
             self._launch(node)
         if wait:

@@ -62,9 +62,10 @@ def docker_answers() -> bool:
         return False
     try:
         client = DockerClient(timeout=_PING_SECONDS).client
-    except Exception:  # noqa: BLE001 - docker's and requests' errors; no is no
+    except Exception:  # noqa: BLE001 - errors of docker and requests
         return False
     try:
+        # The socket may be there without an engine behind it.
         return bool(client.ping())
     except Exception:  # noqa: BLE001 - as above
         return False
@@ -87,6 +88,7 @@ def can_contain(options: ClusterOptions) -> bool:
 
 def environment_name(key: str) -> str:
     """Return the variable that sets a broker property in Apache's image."""
+    # The notation of Apache's image, in this order: dots become underscores last.
     spelled = key.replace("_", "__").replace("-", "___").replace(".", "_")
     return f"KAFKA_{spelled.upper()}"
 
@@ -174,6 +176,8 @@ class DockerCluster:
             self._check()
             docker = self._docker = self._connect()
         options = self._options
+        # Chosen before the start: a broker advertises the port at which clients reach
+        # it.
         ports = free_ports(options.brokers)
         self._addresses = {
             node_id: (docker.host, port) for node_id, port in enumerate(ports, 1)
@@ -195,14 +199,18 @@ class DockerCluster:
                 container = docker.container(
                     image, alias(node_id), address[1], variables
                 )
+                # Before it is started, so that `close` removes it also if the start
+                # fails.
                 self._containers[node_id] = container
                 container.start()
                 self._running.add(node_id)
+        # After all were started: a broker is ready only when it has a quorum.
         for node_id in self._containers:
             self._wait_ready(node_id)
 
     def close(self) -> None:
         """Remove all containers and their network; a second call does nothing."""
+        # Before the lock: a start that waits for a broker sees it and gives up.
         self._closed.set()
         with self._lock:
             for container in self._containers.values():
@@ -230,6 +238,7 @@ class DockerCluster:
             known = metadata(self._addresses[node_id]).brokers
         except OSError:
             return False
+        # A paused broker is not waited for.
         return self._running - self._paused <= known.keys()
 
     def kill(self, node_id: int) -> None:

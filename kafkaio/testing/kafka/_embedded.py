@@ -75,6 +75,7 @@ class EmbeddedEngine:
         self._thread = Thread(
             target=lambda: asyncio.run(self._serve(started)),
             name="embedded Kafka",
+            # A test run that ends without closing it must not wait for it.
             daemon=True,
         )
         self._thread.start()
@@ -87,6 +88,8 @@ class EmbeddedEngine:
                 started.set_result(None)
                 await self._ended.wait()
         except BaseException as error:
+            # After the start nobody waits for the future, and the thread shows the
+            # error.
             if started.done():
                 raise
             started.set_exception(error)
@@ -108,7 +111,7 @@ class EmbeddedEngine:
         """Return the nodes' addresses.
 
         Raises:
-            KeyError: There is no such listener.
+            KeyError: The listener does not exist.
         """
         found = [node.endpoints[listener] for node in self._broker.nodes.values()]
         return [(one.host, one.port) for one in found]

@@ -4,7 +4,7 @@ Run as a script, in a session of its own. Its standard input is a pipe from that
 process: lines ``+PID`` and ``-PID`` say which processes to watch. When the pipe closes,
 for whatever reason, the guard kills each process that is left and removes the
 directory that is named on its command line. So even a SIGKILL leaves nothing behind.
-(A parent-death signal is no substitute: it is bound to the thread that started the
+(A parent-death signal does not suffice: it is bound to the thread that started the
 child.)
 """
 
@@ -30,6 +30,7 @@ def _handle(pid: int) -> int | None:
     if not hasattr(os, "pidfd_open"):
         return None
     with contextlib.suppress(OSError):
+        # A number of a process can be given to another one; a handle cannot.
         return os.pidfd_open(pid)
     return None
 
@@ -51,6 +52,7 @@ def watch(lines: Iterable[str], directory: Path) -> None:
             watched[pid] = _handle(pid)
         elif (handle := watched.pop(pid, None)) is not None:
             os.close(handle)
+    # The pipe has ended, so the parent has, in whatever way.
     for pid, handle in watched.items():
         _kill(pid, handle)
     for _ in range(_CLEANUP_ATTEMPTS):
@@ -65,6 +67,8 @@ class Guard:
 
     def __init__(self, directory: Path):
         self._process = subprocess.Popen(
+            # Isolated and without site-packages: it starts in milliseconds, and nothing
+            # of the environment breaks it.
             [sys.executable, "-I", "-S", __file__, directory],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -92,6 +96,7 @@ class Guard:
         """Have the guard kill what is left and remove the directory; wait for it."""
         with contextlib.suppress(OSError):
             self._input.close()
+        # Nothing is left when this returns.
         self._process.wait(_CLOSE_TIMEOUT_SECONDS)
 
 

@@ -118,6 +118,7 @@ def maven_context() -> "MavenContext":
 
 def _store(source: Path, target: Path) -> None:
     """Copy into the cache in one step, so that a reader never sees half a jar."""
+    # In the same directory, so that the rename is one step.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".part-")
     os.close(handle)
     try:
@@ -132,6 +133,7 @@ def _fetch(jar: Jar, context: "MavenContext", directory: Path) -> Path:
     classifier, digest = jar.variant(sys.platform, platform.machine())
     suffix = f"-{classifier}" if classifier else ""
     target = directory / f"{jar.artifact}-{jar.version}{suffix}.jar"
+    # Checked each time: a cache that was cut off or changed is replaced.
     if target.exists() and sha256_of(target) == digest:
         return target
     component = context.project(jar.group, jar.artifact).at_version(jar.version)
@@ -139,6 +141,7 @@ def _fetch(jar: Jar, context: "MavenContext", directory: Path) -> Path:
     name = f"{jar.group}:{jar.artifact}:{jar.version}{suffix}"
     try:
         source = Path(artifact.resolve())
+    # jgo raises errors of several libraries.
     except Exception as error:
         raise KafkaNotStarted(f"jgo could not fetch {name}: {error}") from error
     found = sha256_of(source)

@@ -58,6 +58,7 @@ def java_version(path: Path) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
+    # Java 8 calls itself 1.8.
     match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
     return int(match[1]) if match else None
 
@@ -106,6 +107,7 @@ class ClassArchive:
     """
 
     def __init__(self, java: Java, classpath: Sequence[Path], flags: Sequence[str]):
+        # An archive fits one build of Java: an update in its place has another time.
         stamp = java.path.resolve().stat().st_mtime_ns
         text = repr((str(java.path.resolve()), stamp, [*flags], [*map(str, classpath)]))
         key = hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -140,7 +140,7 @@ class Launcher:
             node.spawn([java, *extra, *flags, *rest], self._guard)
 
     def spawn(self, node: JvmNode, command: Sequence[str | Path]) -> None:
-        """Start a process that is no broker; ``wipe`` leaves it alone.
+        """Start a process other than a broker; ``wipe`` leaves it alone.
 
         Raises:
             KafkaNotStarted: ``close`` was called.

@@ -27,12 +27,15 @@ _PROBLEM: Final = re.compile(
 
 def free_ports(count: int) -> list[int]:
     """Return free ports on 127.0.0.1, below the ephemeral range."""
+    # All are held until the last is found, so that none comes twice.
     with contextlib.ExitStack() as held:
         ports: dict[int, None] = {}
         while len(ports) < count:
             probe = held.enter_context(socket.socket())
             # Allows a port in TIME_WAIT. It also allows to bind one port twice.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # By chance and not in a row: test runs side by side do not try the same
+            # ports.
             port = _LOWEST_PORT + secrets.randbelow(_HIGHEST_PORT - _LOWEST_PORT)
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", port))
@@ -123,9 +126,12 @@ class JvmNode:
                 stdout=log,
                 stderr=log,
                 cwd=self.directory,
+                # Not with the group of the terminal: Ctrl-C ends the tests, which then
+                # end their brokers in order.
                 start_new_session=True,
             )
         self._guard = guard
+        # At once: what ends this process now must not leave that one behind.
         guard.add(self._process.pid)
         self.paused = False
 
@@ -144,6 +150,7 @@ class JvmNode:
         """Shut it down (SIGTERM) and wait; kill it after ``timeout`` seconds."""
         if self.pid is None:
             return
+        # A stopped process does not take SIGTERM.
         self.resume()
         self.signal(signal.SIGTERM)
         try:

@@ -49,8 +49,8 @@ class ClusterOptions:
             with ``sasl`` also SASL_SSL.
         users: Users and passwords; None means alice with alice-secret.
         reauth_ms: The longest session of a SASL connection, in milliseconds
-            (``connections.max.reauth.ms``, KIP-368); None for no limit of the broker.
-        acls: Check rights by Kafka's own authorizer. Whoever comes by PLAINTEXT may do
+            (``connections.max.reauth.ms``, KIP-368); None for no limit.
+        acls: Check rights by Kafka's own authorizer. Clients of PLAINTEXT may do
             everything, and grants rights to the others.
         delegation_tokens: Let clients make delegation tokens (KIP-48).
         dynamic_voters: Let controllers become voters and cease to be (KIP-853). The

@@ -183,7 +183,7 @@ def _guards(plan: Plan) -> Properties:
         found["authorizer.class.name"] = _AUTHORIZERS.get(
             plan.release.short, _AUTHORIZER
         )
-        # Who comes by PLAINTEXT: the brokers, and tests that grant rights.
+        # The clients of PLAINTEXT are the brokers, and tests that grant rights.
         found["super.users"] = "User:ANONYMOUS"
     if plan.delegation_tokens:
         # Its name before and since 2.8 (KIP-681).

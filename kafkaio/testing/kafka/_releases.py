@@ -11,6 +11,7 @@ class KafkaNotStarted(RuntimeError):
     """A broker could not be started; the message says which step failed."""
 
 
+@public("kafkaio.testing.kafka")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """One Kafka release.

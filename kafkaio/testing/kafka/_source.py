@@ -28,6 +28,7 @@ def parse_bootstrap(text: str) -> list[Address]:
     """
     addresses = []
     for part in filter(None, map(str.strip, text.split(","))):
+        # From the right: an IPv6 address has colons.
         host, colon, port = part.rpartition(":")
         if not colon or not host or not port.isdecimal():
             raise ValueError(f"not host:port: {part!r}")
@@ -119,6 +120,7 @@ def is_embedded() -> bool:
 def _choose(options: ClusterOptions) -> Engine:
     if is_embedded():
         return EmbeddedEngine(options)
+    # Before Docker: it is what the user has named.
     if bootstrap := os.environ.get(BOOTSTRAP_VARIABLE):
         return ExternalCluster(bootstrap)
     if can_contain(options) and docker_answers():
@@ -152,4 +154,5 @@ def real_kafka(
             raises it if the chosen source does not work.)
     """
     wanted = ClusterOptions(brokers=brokers, version=version, **options)
+    # The options are checked before a source is looked for.
     return Kafka.on(_choose(wanted), wanted)

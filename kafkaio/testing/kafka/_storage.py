@@ -37,7 +37,7 @@ _SNAPSHOT_FOOTER: Final = b"\0" * 3
 # Frame version, api key and version of the record kinds in the metadata log.
 _FEATURE_LEVEL_RECORD: Final = b"\x01\x0c\x00"
 _SCRAM_RECORD: Final = b"\x01\x0b\x00"
-#: Where a node looks for the voters, in its log directory.
+#: The file in its log directory from which a node reads the voters.
 VOTERS_FILE: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 _DYNAMIC: Final = KRaftVersionRecord(kraft_version=1)
 _MECHANISMS: Final = ((1, "sha256"), (2, "sha512"))
@@ -83,6 +83,7 @@ def _batch(
     body = struct.pack(
         ">hiqqqhii", attributes, count - 1, now_ms, now_ms, -1, -1, -1, count
     ) + b"".join(_record(i, key, value) for i, (key, value) in enumerate(records))
+    # Nine bytes of the header come behind the length: epoch, magic byte and checksum.
     return struct.pack(">qiibI", base, len(body) + 9, 0, 2, crc32c(body)) + body
 
 
@@ -136,6 +137,7 @@ def bootstrap_checkpoint(
     header = [(_SNAPSHOT_HEADER_KEY, _SNAPSHOT_HEADER)]
     footer = [(_SNAPSHOT_FOOTER_KEY, _SNAPSHOT_FOOTER)]
     records = [(None, value) for value in values]
+    # Offsets go on over all three batches.
     end = 1 + len(records)
     return (
         _batch(0, header, control=True, now_ms=now_ms)

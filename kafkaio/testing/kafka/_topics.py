@@ -60,6 +60,8 @@ def _send(topic: TopicSpec, views: list[WireMetadata]) -> bool:
         _CALL_SECONDS,
     )
     for view in views:
+        # Only the controller creates topics; a broker that has just lost that role
+        # answers NOT_CONTROLLER.
         address = view.brokers.get(view.controller)
         if address is None:
             continue
@@ -92,6 +94,7 @@ def make_topic(
     end = time.monotonic() + timeout
     sent = attempted = False
     while True:
+        # Not before it was sent: a request for an unknown topic would create it.
         views = _views(addresses(), (topic.name,) if sent else ())
         if sent and views and all(is_usable(view, topic) for view in views):
             return

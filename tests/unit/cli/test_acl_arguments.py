@@ -5,8 +5,8 @@ import pytest
 from kafkaio._cli.access.acl_arguments import (
     CLUSTER,
     BadAcl,
+    Principals,
     Resource,
-    Who,
     bindings_of,
     consumer_grants,
     filters_of,
@@ -43,7 +43,7 @@ def test_operations_are_known_as_tools_write_them(
 
 
 def test_an_unknown_operation_names_the_nearest() -> None:
-    with pytest.raises(BadAcl, match=r"no operation 'reads'; did you mean READ\?"):
+    with pytest.raises(BadAcl, match=r"unknown operation 'reads'; did you mean READ\?"):
         operation_of("reads")
 
 
@@ -63,13 +63,15 @@ def test_a_principal_has_a_type(text: str, principal: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "User:", ":alice"])
 def test_a_principal_without_a_name_is_refused(text: str) -> None:
-    with pytest.raises(BadAcl, match="is no principal"):
+    with pytest.raises(BadAcl, match="is not a principal"):
         principal_of(text)
 
 
 def test_an_entry_is_made_for_every_combination() -> None:
     grants = [(TOPIC, AclOperation.READ), (TOPIC, AclOperation.WRITE)]
-    who = Who(allow=["User:a", "User:b"], deny=["User:c"], deny_hosts=["10.0.0.1"])
+    who = Principals(
+        allow=["User:a", "User:b"], deny=["User:c"], deny_hosts=["10.0.0.1"]
+    )
     made = bindings_of(grants, who, PREFIXED)
     assert [(it.operation, it.permission, it.principal, it.host) for it in made] == [
         (AclOperation.READ, AclPermission.ALLOW, "User:a", "*"),
@@ -83,7 +85,9 @@ def test_an_entry_is_made_for_every_combination() -> None:
 
 
 def test_the_cluster_has_no_pattern() -> None:
-    made = bindings_of([(CLUSTER, AclOperation.ALTER)], Who(allow=["User:a"]), PREFIXED)
+    made = bindings_of(
+        [(CLUSTER, AclOperation.ALTER)], Principals(allow=["User:a"]), PREFIXED
+    )
     assert made == [
         AclBinding(
             AclResourceType.CLUSTER, "kafka-cluster", "User:a", AclOperation.ALTER
@@ -110,14 +114,14 @@ def test_what_producers_and_consumers_need() -> None:
 
 
 def test_without_options_one_filter_means_everything() -> None:
-    assert filters_of([], [], Who(), AclPatternType.ANY) == [AclBindingFilter()]
+    assert filters_of([], [], Principals(), AclPatternType.ANY) == [AclBindingFilter()]
 
 
 def test_a_filter_is_made_for_every_combination() -> None:
     made = filters_of(
         [TOPIC, CLUSTER],
         [AclOperation.READ],
-        Who(allow=["User:a"], deny_hosts=["10.0.0.1"]),
+        Principals(allow=["User:a"], deny_hosts=["10.0.0.1"]),
         LITERAL,
     )
     assert [

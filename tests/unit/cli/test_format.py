@@ -93,7 +93,7 @@ def test_kcat_marks_null_by_its_length() -> None:
         ("%v{hx}", 3, "'hx'"),
         ("%V{big31}", 3, "'big31'"),
         ("%h %v", 0, "braces"),
-        ("%h{%k%o}", 5, "%o is no token of a header"),
+        ("%h{%k%o}", 5, "%o is not a token of a header"),
         ("%h{%k", 2, "not closed"),
         (r"a\q", 1, r"unknown escape \q"),
         (r"\x4", 0, "two hexadecimal digits"),
@@ -209,7 +209,7 @@ def test_wrong_input_is_named_by_its_line(layout: str, data: bytes, words: str) 
 @pytest.mark.parametrize(
     ("layout", "place", "words"),
     [
-        ("%k%v", 0, "where %k ends is not said"),
+        ("%k%v", 0, "the end of %k is not defined"),
         (r"%V{hex}%v\n", 0, "hex32"),
         ("%v{unpack[b]}", 0, "unpack writes"),
         (r"%d{strftime[%F]} %v\n", 0, "strftime writes"),
@@ -217,8 +217,8 @@ def test_wrong_input_is_named_by_its_line(layout: str, data: bytes, words: str) 
         (r"%v %v\n", 3, "twice"),
         (r"%v %V\n", 3, "must come before"),
         (r"%h{%k=%v }%v\n", 0, "%H"),
-        (r"%H %h{%k%v }%v\n", 6, "where %k ends"),
-        (r"%H %h{%k=%v}%v\n", 9, "where %v ends"),
+        (r"%H %h{%k%v }%v\n", 6, "the end of %k"),
+        (r"%H %h{%k=%v}%v\n", 9, "the end of %v"),
         ("%V%v{re[a]}", 2, "exclude"),
         ("%v{re[(]}", 0, "regular expression is wrong"),
         ("", 0, "reads nothing"),

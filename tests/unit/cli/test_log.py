@@ -134,7 +134,7 @@ def test_problems_are_found(
         (f"{FIRST}.log", b"\0" * 10, "ends within"),
         ("5.log", encode_batch([(1, None, b"v", ())]), "offset 0 follows 4"),
         ("name.log", b"", "does not begin with an offset"),
-        (f"{FIRST}.index", b"", "there is no segment of this name"),
+        (f"{FIRST}.index", b"", "this segment does not exist"),
         ("5.snapshot", b"\0\1", "is truncated"),
         ("5.snapshot", producer_snapshot(4)[:-1], "checksum"),
         ("5.snapshot", b"\0\2" + producer_snapshot(4)[2:], "version 2"),

@@ -26,7 +26,7 @@ def test_requests_are_found_by_name_and_key(name: str) -> None:
 
 def test_an_unknown_request_has_the_nearest_name() -> None:
     with pytest.raises(
-        MessageError, match="no request metadatas: did you mean Metadata"
+        MessageError, match="unknown request metadatas: did you mean Metadata"
     ):
         find_request("metadatas")
 

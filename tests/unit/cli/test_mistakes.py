@@ -26,13 +26,13 @@ async def broker() -> AsyncIterator[Broker]:
     [
         # Names of what is not there. Without a look at the brokers these wait for the
         # broker to come, for the whole time of the call.
-        ("configs get broker 9", 1, "there is no broker 9: the brokers are 0, 1"),
-        ("configs get logger 0 9", 1, "there is no broker 9: the brokers are 0, 1"),
-        ("configs set broker 9 log.retention.ms=1", 1, "there is no broker 9"),
-        ("configs unset broker 9 log.retention.ms", 1, "there is no broker 9"),
-        ("transactions hanging --broker 9", 1, "there is no broker 9"),
-        ("groups offsets nosuch", 1, "there is no group 'nosuch'"),
-        ("groups offsets nosuch --json", 1, "there is no group 'nosuch'"),
+        ("configs get broker 9", 1, "broker 9 does not exist: the brokers are 0, 1"),
+        ("configs get logger 0 9", 1, "broker 9 does not exist: the brokers are 0, 1"),
+        ("configs set broker 9 log.retention.ms=1", 1, "broker 9 does not exist"),
+        ("configs unset broker 9 log.retention.ms", 1, "broker 9 does not exist"),
+        ("transactions hanging --broker 9", 1, "broker 9 does not exist"),
+        ("groups offsets nosuch", 1, "group 'nosuch' does not exist"),
+        ("groups offsets nosuch --json", 1, "group 'nosuch' does not exist"),
         ("groups reset g --to-latest --topic nosuch", 1, "describe topic nosuch"),
         ("consume ord* -e", 2, "'ord*' is a pattern: name topics"),
         # Values that cannot be.
@@ -63,7 +63,7 @@ async def test_the_offsets_of_a_group_that_is_there(broker: Broker) -> None:
     (await run_beside(*reset, "--execute")).check()
     some = (await run_beside("groups", "offsets", "g", "nosuch")).check(3)
     assert [row[:4] for row in some.rows[1:]] == [["g", "orders", "0", "0"]]
-    assert some.err == "kafkaio groups offsets: there is no group 'nosuch'\n"
+    assert some.err == "kafkaio groups offsets: group 'nosuch' does not exist\n"
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "1e300"])

@@ -38,7 +38,7 @@ def test_sizes_may_have_a_unit(text: str, size: float) -> None:
         (["a=-1"], "'-1' is not a number"),
         (["a=nan"], "'nan' is not a number"),
         (["a=3M"], "'3M': the unit must be one of B, kB"),
-        (["a=1", "a=2"], "a is there twice"),
+        (["a=1", "a=2"], "a occurs twice"),
     ],
 )
 def test_what_is_no_quota_says_why(texts: list[str], reason: str) -> None:

@@ -53,11 +53,11 @@ def entry(**fields: object) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "it is not JSON: "),
+        ("{", "not JSON: "),
         ("[]", "it must be a JSON object"),
         ('{"version": 2, "partitions": []}', "version: 2 is unknown, only 1 is known"),
         ("{}", "partitions: a list is missing"),
-        ('{"partitions": []}', "partitions: there are none"),
+        ('{"partitions": []}', "partitions: the list is empty"),
         ('{"partitions": [1]}', r"partitions\[0\] must be a JSON object"),
         (entry(topic=None), r"partitions\[0\].topic is missing"),
         (entry(topic=""), r"partitions\[0\].topic must be a name"),
@@ -65,12 +65,12 @@ def entry(**fields: object) -> str:
         (entry(partition=True), r"partitions\[0\].partition must be a number"),
         (entry(replicas=[]), r"partitions\[0\].replicas must be a list of node ids"),
         (entry(replicas=["1"]), r"partitions\[0\].replicas must be a list of node ids"),
-        (entry(replicas=[1, 1]), r"partitions\[0\].replicas: a broker is there twice"),
+        (entry(replicas=[1, 1]), r"partitions\[0\].replicas: a broker occurs twice"),
         (entry(log_dirs=[]), r"partitions\[0\].log_dirs must be a list of 1"),
         (entry(log_dirs=["/x"]), r"partitions\[0\].log_dirs: '/x': moves between log"),
         (
             json.dumps({"partitions": json.loads(entry())["partitions"] * 2}),
-            r"partitions\[1\]: a-0 is there twice",
+            r"partitions\[1\]: a-0 occurs twice",
         ),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_bad_file_names_the_place(text: str, reason: str) -> None:
 
 
 def test_a_file_without_topics_is_refused() -> None:
-    with pytest.raises(BadFile, match="topics: there are none"):
+    with pytest.raises(BadFile, match="topics: the list is empty"):
         read_topics('{"topics": []}')
 
 

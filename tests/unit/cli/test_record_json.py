@@ -81,8 +81,8 @@ def test_headers_may_be_an_object() -> None:
         (b'{"value": 1}', "value is neither null, text nor"),
         (b'{"value": {"base64": "!"}}', "value is not base64"),
         (b'{"partition": "a"}', 'partition is "a", not of type int'),
-        (b'{"headers": 1}', "headers is no list"),
-        (b'{"headers": [1]}', "a header is no"),
+        (b'{"headers": 1}', "headers is not a list"),
+        (b'{"headers": [1]}', "a header is not"),
     ],
 )
 def test_a_wrong_line_is_named_by_its_number(line: bytes, words: str) -> None:

@@ -103,13 +103,13 @@ async def test_what_a_consumer_needs_is_granted(servers: tuple[str, str]) -> Non
         (["create", "--topic", "t"], "name a resource, an operation"),
         (
             ["create", "--topic", "t", "--operation", "reads"],
-            "there is no operation 'reads'; did you mean READ?",
+            "unknown operation 'reads'; did you mean READ?",
         ),
         (
             ["create", "--topic", "t", "--operation", "any", "--deny-principal", "a"],
             "--operation any is for filters; an entry names one",
         ),
-        (["list", "--principal", ":a"], "':a' is no principal, such as User:alice"),
+        (["list", "--principal", ":a"], "':a' is not a principal such as User:alice"),
         (["delete", "--yes"], "name a resource, an operation or a principal"),
     ],
 )
@@ -167,8 +167,8 @@ async def test_nobody_can_be_asked_for_a_password() -> None:
     assert "KAFKAIO_NEW_PASSWORD" not in os.environ
     refused = (await run_beside("users", "set", "gail")).check(2)
     assert refused.err == (
-        "kafkaio users set: set KAFKAIO_NEW_PASSWORD: nobody can be asked for the "
-        "password here\n"
+        "kafkaio users set: set KAFKAIO_NEW_PASSWORD: cannot ask for it, "
+        "stdin is not a terminal\n"
     )
 
 
@@ -212,7 +212,7 @@ async def test_the_life_of_a_token() -> None:
     (await run_beside("tokens", "expire", name, "--yes", "--json")).check()
     none = await run_beside("tokens", "renew", name)
     assert none.check(1).err == (
-        f"kafkaio tokens renew: there is no token '{name}' that you may see\n"
+        f"kafkaio tokens renew: token '{name}' does not exist, or you may not see it\n"
     )
 
 

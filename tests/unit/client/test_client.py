@@ -390,20 +390,20 @@ async def test_the_level_of_a_feature_rises_with_a_new_connection(
     cluster.features, cluster.features_epoch = {name: 1}, 4
     async with client_of(cluster) as client:
         inside = client._cluster
-        assert (inside.feature_level(name), inside.features.epoch) == (1, 4)
-        assert inside.feature_level("no.such.feature") == 0
+        assert (inside.features.level(name), inside.features.epoch) == (1, 4)
+        assert inside.features.level("no.such.feature") == 0
         cluster.features, cluster.features_epoch = {name: 2}, 5
         await inside.connection(1, ConnectionClass.FETCH)
-        assert (inside.feature_level(name), inside.features.epoch) == (2, 5)
+        assert (inside.features.level(name), inside.features.epoch) == (2, 5)
         # A broker that lags behind, and one that does not know them.
         cluster.features, cluster.features_epoch = {name: 1}, 4
         await inside.connection(2, ConnectionClass.FETCH)
         cluster.features, cluster.features_epoch = {}, -1
         await inside.connection(0, ConnectionClass.PRODUCE)
-        assert (inside.feature_level(name), inside.features.epoch) == (2, 5)
+        assert (inside.features.level(name), inside.features.epoch) == (2, 5)
 
 
 async def test_features_of_a_cluster_that_has_none(cluster: FakeCluster) -> None:
     async with client_of(cluster) as client:
-        assert client._cluster.feature_level("transaction.version") == 0
+        assert client._cluster.features.level("transaction.version") == 0
         assert client._cluster.features.epoch == -1

@@ -76,7 +76,7 @@ async def test_a_limit_below_what_the_broker_knows(cluster: FakeCluster) -> None
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"JoinGruop": 5}, "there is no API 'JoinGruop'; did you mean 'JoinGroup'"),
+        ({"JoinGruop": 5}, "'JoinGruop' is not an API; did you mean 'JoinGroup'"),
         ({"": 5}, "must be versions by the names of APIs"),
         ({"JoinGroup": -1}, "must be versions"),
         ({"JoinGroup": True}, "must be versions"),

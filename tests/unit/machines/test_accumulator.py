@@ -1354,12 +1354,12 @@ def test_an_abort_drops_what_cannot_be_in_the_log() -> None:
         assert isinstance(receipt.error, TransactionAborted)
     assert on_wire.error is None
     assert lost.error is None
-    assert not h.acc.is_drained
+    assert not h.acc.backlog.is_empty
     h.acc.completion.acknowledged(batches[T0], 0, -1)
     again = h.take(now=5.0)
     assert again is batches[T1]
     h.acc.completion.acknowledged(again, 0, -1)
-    assert h.acc.is_drained
+    assert h.acc.backlog.is_empty
     assert h.used() == 0
     assert h.acc.drop_unsent(aborted) == []
 
@@ -1419,7 +1419,7 @@ def test_what_is_not_admitted_never_leaves(steps: list[tuple[str, int]]) -> None
                 h.acc.outbox.node(0).answered(0.0)
         else:
             h.acc.drop_unsent(aborted)
-            assert h.acc.is_drained
+            assert h.acc.backlog.is_empty
             assert h.used() == 0
         wanted = set(h.acc.outbox.partitions_to_add())
         assert not wanted & admitted

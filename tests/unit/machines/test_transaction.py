@@ -18,13 +18,13 @@ from kafkaio._machines.transaction import (
     AddPartitions,
     Admit,
     Adopt,
+    AskCoordinator,
     DropUnsent,
     Effects,
     End,
     Initialise,
     Probe,
     Protocol,
-    SendRequest,
     Started,
     TransactionMachine,
     TransactionOutcome,
@@ -48,7 +48,7 @@ BOTH = pytest.mark.parametrize("protocol", Protocol)
 
 def ready(protocol: Protocol = TV2, *, explicit: bool = False) -> TransactionMachine:
     machine = TransactionMachine(60.0, adds_explicitly=explicit)
-    assert machine.initialise() == (SendRequest(Initialise(None)),)
+    assert machine.initialise() == (AskCoordinator(Initialise(None)),)
     assert machine.initialised(FIRST, protocol) == (Adopt(FIRST),)
     return machine
 
@@ -254,21 +254,21 @@ def test_a_transaction_of_tv1() -> None:
     machine = ready(TV1)
     assert machine.begin(100.0, TV1) == (NOWHERE,)
     request = AddPartitions(FIRST, (A,))
-    assert machine.want_partitions(100.0, [A]) == (SendRequest(request),)
+    assert machine.want_partitions(100.0, [A]) == (AskCoordinator(request),)
     assert machine.want_partitions(101.0, [B]) == ()
     assert machine.added(102.0) == (
         Started(160.0),
         Admit(frozenset({A})),
-        SendRequest(AddPartitions(FIRST, (B,))),
+        AskCoordinator(AddPartitions(FIRST, (B,))),
     )
     assert machine.added(103.0) == (Admit(frozenset({A, B})),)
     assert machine.sending(103.0, [A]) == ()
-    assert machine.want_offsets(103.0, "g") == (SendRequest(AddOffsets(FIRST, "g")),)
+    assert machine.want_offsets(103.0, "g") == (AskCoordinator(AddOffsets(FIRST, "g")),)
     assert not machine.has_group("g")
     machine.commit()
     assert machine.drained(104.0) == ()
     end = End(FIRST, TV1, is_commit=True)
-    assert machine.added(105.0) == (NOWHERE, SendRequest(end))
+    assert machine.added(105.0) == (NOWHERE, AskCoordinator(end))
     assert machine.has_group("g")
     assert answer(machine, 0) == (TxnEnded(TransactionOutcome.COMMITTED),)
     assert (machine.state, machine.identity) == (TxnState.READY, FIRST)
@@ -283,7 +283,7 @@ def test_a_transaction_of_tv2() -> None:
     assert machine.has_group("g")
     machine.commit()
     end = End(FIRST, TV2, is_commit=True)
-    assert machine.drained(101.0) == (NOWHERE, SendRequest(end))
+    assert machine.drained(101.0) == (NOWHERE, AskCoordinator(end))
     effects = answer(machine, 0, NEXT)
     assert effects == (Adopt(NEXT), TxnEnded(TransactionOutcome.COMMITTED))
     assert machine.identity == NEXT
@@ -312,12 +312,12 @@ def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
     assert machine.request == End(FIRST, TV1, is_commit=False)
     assert answer(machine, 0) == (
         TxnEnded(TransactionOutcome.ABORTED),
-        SendRequest(Initialise(FIRST)),
+        AskCoordinator(Initialise(FIRST)),
     )
     assert machine.state is TxnState.BUMPING
     assert machine.initialised(NEXT, TV1) == (
         Adopt(NEXT),
-        SendRequest(AddPartitions(NEXT, (A,))),
+        AskCoordinator(AddPartitions(NEXT, (A,))),
     )
     assert machine.state is TxnState.SEALING
 
@@ -345,10 +345,10 @@ def test_a_refused_epoch_without_harm_or_in_tv2_is_no_fence() -> None:
 
 def test_logs_are_told_the_epoch_by_the_abort_of_nothing() -> None:
     machine = bumped_with_harm("g", "h")
-    assert machine.added(103.0) == (SendRequest(AddOffsets(NEXT, "g")),)
-    assert machine.added(104.0) == (SendRequest(AddOffsets(NEXT, "h")),)
+    assert machine.added(103.0) == (AskCoordinator(AddOffsets(NEXT, "g")),)
+    assert machine.added(104.0) == (AskCoordinator(AddOffsets(NEXT, "h")),)
     end = End(NEXT, TV1, is_commit=False)
-    assert machine.added(105.0) == (SendRequest(end),)
+    assert machine.added(105.0) == (AskCoordinator(end),)
     assert not machine.expired(1000.0)
     assert answer(machine, 0) == ()
     assert (machine.state, machine.request) == (TxnState.READY, None)
@@ -369,10 +369,10 @@ def test_what_cannot_be_sealed_is_left_out() -> None:
     answer(machine, 0)
     machine.initialised(NEXT, TV1)
     other = copy.deepcopy(machine)
-    assert machine.not_sealed([A]) == (SendRequest(AddPartitions(NEXT, (B,))),)
-    assert machine.added(102.0) == (SendRequest(AddOffsets(NEXT, "g")),)
-    assert machine.not_sealed([]) == (SendRequest(End(NEXT, TV1, is_commit=False)),)
-    assert other.not_sealed([]) == (SendRequest(AddOffsets(NEXT, "g")),)
+    assert machine.not_sealed([A]) == (AskCoordinator(AddPartitions(NEXT, (B,))),)
+    assert machine.added(102.0) == (AskCoordinator(AddOffsets(NEXT, "g")),)
+    assert machine.not_sealed([]) == (AskCoordinator(End(NEXT, TV1, is_commit=False)),)
+    assert other.not_sealed([]) == (AskCoordinator(AddOffsets(NEXT, "g")),)
     assert other.not_sealed([]) == ()
     assert other.state is TxnState.READY
 
@@ -382,7 +382,7 @@ def test_a_commit_of_offsets_that_may_arrive_late_is_sealed_after_a_commit() -> 
     machine.harmed(has_late=True)
     assert answer(machine, 0) == (
         TxnEnded(TransactionOutcome.COMMITTED),
-        SendRequest(Initialise(FIRST)),
+        AskCoordinator(Initialise(FIRST)),
     )
     machine.initialised(NEXT, TV1)
     assert machine.state is TxnState.SEALING
@@ -391,7 +391,7 @@ def test_a_commit_of_offsets_that_may_arrive_late_is_sealed_after_a_commit() -> 
 def test_a_lost_end_of_a_seal_takes_a_new_epoch_and_no_other_seal() -> None:
     machine = sealing()
     machine.end_lost()
-    assert answer(machine, 0) == (SendRequest(Initialise(NEXT)),)
+    assert answer(machine, 0) == (AskCoordinator(Initialise(NEXT)),)
     assert machine.state is TxnState.BUMPING
     last = IdAndEpoch(7, 2)
     assert machine.initialised(last, TV1) == (Adopt(last),)
@@ -441,14 +441,14 @@ def test_a_lost_end_in_tv1_takes_a_new_epoch() -> None:
     assert (machine.request, machine.is_end_uncertain) == (request, True)
     assert answer(machine, 0) == (
         TxnEnded(TransactionOutcome.COMMITTED),
-        SendRequest(Initialise(FIRST)),
+        AskCoordinator(Initialise(FIRST)),
     )
 
 
 def test_a_refused_commit_of_tv2_asks_by_an_abort() -> None:
     machine = ending()
     effects = answer(machine, 48)
-    assert effects == (NOWHERE, SendRequest(End(FIRST, TV2, is_commit=False)))
+    assert effects == (NOWHERE, AskCoordinator(End(FIRST, TV2, is_commit=False)))
     assert machine.cause is not None
     assert answer(machine, 0, NEXT)[-1] == TxnEnded(TransactionOutcome.ABORTED)
 
@@ -480,7 +480,7 @@ def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
     protocol: Protocol, code: int
 ) -> None:
     machine = ending(protocol)
-    assert answer(machine, code)[-1] == SendRequest(
+    assert answer(machine, code)[-1] == AskCoordinator(
         End(FIRST, protocol, is_commit=False)
     )
     assert TxnEnded(TransactionOutcome.ABORTED) in answer(machine, code)
@@ -505,7 +505,7 @@ def test_a_refused_add_does_not_hold_up_an_abort(is_lost: bool) -> None:
     machine.abort()
     assert machine.drained(101.0) == ()
     effects = machine.not_added(102.0, ERROR, is_lost=is_lost)
-    assert effects == (NOWHERE, SendRequest(End(FIRST, TV1, is_commit=False)))
+    assert effects == (NOWHERE, AskCoordinator(End(FIRST, TV1, is_commit=False)))
 
 
 def again() -> TransactionMachine:
@@ -525,7 +525,7 @@ def test_an_empty_transaction_sends_no_probe() -> None:
 def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
     machine = again()
     probe = Probe(End(FIRST, TV2, is_commit=True))
-    assert machine.want_partitions(102.1, [A]) == (SendRequest(probe),)
+    assert machine.want_partitions(102.1, [A]) == (AskCoordinator(probe),)
     assert machine.want_partitions(102.1, [B]) == ()
     assert machine.added(102.2) == (Admit(None),)
     assert machine.request is None
@@ -645,7 +645,7 @@ def test_a_transaction_is_detached_when_all_is_answered(protocol: Protocol) -> N
     # What waits to be sent goes on: its partition is added.
     if protocol is TV1:
         request = AddPartitions(FIRST, (B,))
-        assert machine.want_partitions(101.0, [B]) == (SendRequest(request),)
+        assert machine.want_partitions(101.0, [B]) == (AskCoordinator(request),)
     assert machine.drained(102.0) == ()
     if protocol is TV1:
         assert not machine.is_detachable
@@ -676,7 +676,7 @@ def test_a_record_that_fails_while_it_is_detached_aborts_it() -> None:
     assert machine.abort() == (DropUnsent(),)
     assert machine.drained(102.0) == (
         NOWHERE,
-        SendRequest(End(FIRST, TV2, is_commit=False)),
+        AskCoordinator(End(FIRST, TV2, is_commit=False)),
     )
 
 
@@ -686,7 +686,7 @@ def test_a_detach_that_is_given_up_aborts() -> None:
     assert machine.abort() == (DropUnsent(),)
     assert machine.drained(102.0) == (
         NOWHERE,
-        SendRequest(End(FIRST, TV2, is_commit=False)),
+        AskCoordinator(End(FIRST, TV2, is_commit=False)),
     )
 
 
@@ -745,7 +745,7 @@ def test_an_upgrade_needs_a_bump_and_a_downgrade_does_not() -> None:
     machine.drained(100.0)
     assert machine.needs_bump(TV2)
     assert not machine.needs_bump(TV1)
-    assert machine.bump() == (SendRequest(Initialise(FIRST)),)
+    assert machine.bump() == (AskCoordinator(Initialise(FIRST)),)
     assert machine.initialised(NEXT, TV2) == (Adopt(NEXT),)
     assert not machine.needs_bump(TV2)
     assert machine.begin(200.0, TV1) == (NOWHERE,)
@@ -754,7 +754,7 @@ def test_an_upgrade_needs_a_bump_and_a_downgrade_does_not() -> None:
 def test_partitions_can_be_added_explicitly_in_tv2() -> None:
     machine = opened(explicit=True)
     request = AddPartitions(FIRST, (A, B))
-    assert machine.want_partitions(100.0, [A, B]) == (SendRequest(request),)
+    assert machine.want_partitions(100.0, [A, B]) == (AskCoordinator(request),)
     effects = machine.added(101.0)
     assert effects == (Started(160.0), Admit(frozenset({A, B})))
     assert machine.want_partitions(101.0, [A]) == ()
@@ -764,11 +764,11 @@ def test_partitions_can_be_added_explicitly_in_tv2() -> None:
 def test_a_coordinator_without_tv2_is_asked_for_an_abort_in_tv1() -> None:
     machine = ending()
     effects = machine.end_unsupported(ERROR)
-    assert effects == (NOWHERE, SendRequest(End(FIRST, TV1, is_commit=False)))
+    assert effects == (NOWHERE, AskCoordinator(End(FIRST, TV1, is_commit=False)))
     assert machine.cause is ERROR
     assert answer(machine, 0) == (
         TxnEnded(TransactionOutcome.ABORTED),
-        SendRequest(Initialise(FIRST)),
+        AskCoordinator(Initialise(FIRST)),
     )
     machine = committing()
     machine.mark_abort_only(100.0, OTHER)
@@ -783,7 +783,7 @@ def test_a_coordinator_without_tv2_may_never_have_heard_of_it() -> None:
     machine.end_unsupported(ERROR)
     assert answer(machine, ErrorCode.INVALID_TXN_STATE) == (
         TxnEnded(TransactionOutcome.ABORTED),
-        SendRequest(Initialise(FIRST)),
+        AskCoordinator(Initialise(FIRST)),
     )
 
 
@@ -818,7 +818,7 @@ def test_a_lost_add_may_have_started_nothing() -> None:
     machine.drained(101.0)
     assert answer(machine, 48) == (
         TxnEnded(TransactionOutcome.ABORTED),
-        SendRequest(Initialise(FIRST)),
+        AskCoordinator(Initialise(FIRST)),
     )
 
 
@@ -839,7 +839,7 @@ def test_an_add_under_way_when_the_abort_begins_is_waited_for() -> None:
     machine.abort()
     assert machine.drained(100.0) == ()
     end = End(FIRST, TV1, is_commit=False)
-    assert machine.added(101.0) == (Started(160.0), NOWHERE, SendRequest(end))
+    assert machine.added(101.0) == (Started(160.0), NOWHERE, AskCoordinator(end))
 
 
 def test_the_first_reason_counts_and_unsent_records_fail_once() -> None:
@@ -852,7 +852,7 @@ def test_the_first_reason_counts_and_unsent_records_fail_once() -> None:
 def test_the_first_identity_may_be_refused_and_asked_for_again() -> None:
     machine = initialising()
     machine.not_initialised()
-    assert machine.initialise() == (SendRequest(Initialise(None)),)
+    assert machine.initialise() == (AskCoordinator(Initialise(None)),)
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
@@ -874,5 +874,5 @@ def test_numbers_left_out_in_tv1_take_a_new_epoch_after_the_end() -> None:
     machine.drained(101.0)
     assert answer(machine, 0) == (
         TxnEnded(TransactionOutcome.ABORTED),
-        SendRequest(Initialise(FIRST)),
+        AskCoordinator(Initialise(FIRST)),
     )

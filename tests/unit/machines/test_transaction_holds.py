@@ -6,7 +6,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kafkaio._machines.membership.ledger import Claim
-from kafkaio._machines.transaction_holds import Changes, TransactionHolds
+from kafkaio._machines.transaction_holds import HoldChanges, TransactionHolds
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 TPS = A, B, C = [TopicPartition("t", n) for n in range(3)]
@@ -27,18 +27,18 @@ def test_each_thing_is_told_once() -> None:
     assert Claim(C, 1) not in holds
     assert holds.partitions == {A, B}
     assert holds.claims == (Claim(A, 1), Claim(B, 1))
-    assert holds.look(all_of_them, {C}) == Changes(NOTHING, NOTHING)
-    assert holds.look(all_of_them, {A, C}) == Changes(frozenset({A}), NOTHING)
-    assert holds.look(all_of_them, {A}) == Changes(NOTHING, NOTHING)
-    assert holds.look({A: 1}, {A}) == Changes(NOTHING, frozenset({B}))
-    assert holds.look({A: 1}, {A}) == Changes(NOTHING, NOTHING)
+    assert holds.update(all_of_them, {C}) == HoldChanges(NOTHING, NOTHING)
+    assert holds.update(all_of_them, {A, C}) == HoldChanges(frozenset({A}), NOTHING)
+    assert holds.update(all_of_them, {A}) == HoldChanges(NOTHING, NOTHING)
+    assert holds.update({A: 1}, {A}) == HoldChanges(NOTHING, frozenset({B}))
+    assert holds.update({A: 1}, {A}) == HoldChanges(NOTHING, NOTHING)
     assert holds.kept() == {A: OffsetAndMetadata(0)}
 
 
 def test_what_was_lost_stays_lost_when_it_comes_back() -> None:
     holds = holding(A)
-    assert holds.look({A: 2}, {A}) == Changes(NOTHING, frozenset({A}))
-    assert holds.look({A: 1}, {A}) == Changes(NOTHING, NOTHING)
+    assert holds.update({A: 2}, {A}) == HoldChanges(NOTHING, frozenset({A}))
+    assert holds.update({A: 1}, {A}) == HoldChanges(NOTHING, NOTHING)
     assert holds.lost == {A}
     assert holds.kept() == {}
 
@@ -49,10 +49,10 @@ def test_what_is_read_of_a_new_assignment_is_read_again() -> None:
     assert holds.claims == (Claim(A, 1), Claim(A, 2))
     assert holds.partitions == {A}
     # The loss is told, also if both were added between two looks.
-    assert holds.look({A: 2}, ()) == Changes(NOTHING, frozenset({A}))
+    assert holds.update({A: 2}, ()) == HoldChanges(NOTHING, frozenset({A}))
     assert holds.kept() == {A: later}
-    assert holds.look({A: 2}, {A}) == Changes(NOTHING, NOTHING)
-    assert holds.look({}, ()) == Changes(NOTHING, NOTHING)
+    assert holds.update({A: 2}, {A}) == HoldChanges(NOTHING, NOTHING)
+    assert holds.update({}, ()) == HoldChanges(NOTHING, NOTHING)
     assert holds.kept() == {}
     assert holds.lost == {A}
 
@@ -105,7 +105,7 @@ class Model(RuleBasedStateMachine):
             self.look()
 
     def look(self) -> None:
-        changes = self.holds.look(self.numbers, self.pending)
+        changes = self.holds.update(self.numbers, self.pending)
         self.told += changes.requested
         self.lost += changes.lost
 

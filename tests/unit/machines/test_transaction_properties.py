@@ -29,6 +29,7 @@ from kafkaio._machines.transaction import (
     AddPartitions,
     Admit,
     Adopt,
+    AskCoordinator,
     DropUnsent,
     Effects,
     End,
@@ -36,7 +37,6 @@ from kafkaio._machines.transaction import (
     Probe,
     Protocol,
     Request,
-    SendRequest,
     Started,
     TransactionMachine,
     TransactionOutcome,
@@ -328,7 +328,7 @@ class _Play:
     def _take(self, effects: Effects) -> None:
         for effect in effects:
             match effect:
-                case SendRequest(request=request):
+                case AskCoordinator(request=request):
                     self._sent(request)
                 case Adopt(identity=identity):
                     self.identity = identity
@@ -549,7 +549,7 @@ class _Play:
     def _note_first(self, effects: Effects, was: Request | None) -> None:
         # The coordinator's time begins when it can first know of the transaction.
         for effect in effects:
-            if isinstance(effect, SendRequest) and was is None:
+            if isinstance(effect, AskCoordinator) and was is None:
                 self._asked_at = self.now
 
     def _sendable(self) -> list[TopicPartition]:

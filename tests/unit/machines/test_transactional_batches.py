@@ -69,7 +69,7 @@ def test_records_that_fail_are_reported_once_the_others_have_their_partition() -
     assert reported == [receipts[1].error, receipts[4].error]
     assert sum(receipt.count for receipt in dropped) == 3
     assert all(last_of(receipt).error is not None for receipt in receipts)
-    assert h.acc.is_drained
+    assert h.acc.backlog.is_empty
     assert h.used() == 0
 
 
@@ -96,9 +96,9 @@ def test_the_deadline_holds_for_batches_that_begin_after_an_idle_time() -> None:
     assert h.acc.backlog.expires_at == 20.0
     assert h.acc.expire(20.0) == [receipt]
     assert "before the end of its transaction" in str(receipt.error)
-    assert not h.acc.is_drained
+    assert not h.acc.backlog.is_empty
     h.acc.completion.acknowledged(batch, 1, -1)
-    assert h.acc.is_drained
+    assert h.acc.backlog.is_empty
 
 
 # ---- laws ----------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class World:
             self.failed()
         if not self.is_open:
             self.abort(0)
-        if not self.is_open and self.acc.is_drained:
+        if not self.is_open and self.acc.backlog.is_empty:
             assert not self.wire
             self.end()
 
@@ -335,7 +335,7 @@ class World:
         self.put(1)
         self.settle()
         assert self.is_open
-        assert self.acc.is_drained
+        assert self.acc.backlog.is_empty
         assert self.acc.statistics().used_bytes == 0
         written: tuple[list[int], list[int]] = ([], [])
         for number, partition, receipt, index in self.accepted:

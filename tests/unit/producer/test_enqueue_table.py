@@ -337,9 +337,9 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {**BY_TOPIC, "partition": 2},
         U,
-        "there is no partition 2 of topic 'one'",
+        "topic 'one' has no partition 2",
     ),
-    ({"partition": 3}, U, "there is no partition 3 of topic 'orders'"),
+    ({"partition": 3}, U, "topic 'orders' has no partition 3"),
     ({"timestamp": "t"}, V, "column 't', row 2: a record cannot have the timestamp"),
     ({"value": "large"}, RecordTooLarge, "row 2 takes up to 2097"),
 ]

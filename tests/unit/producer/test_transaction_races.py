@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from kafkaio._client.coordination import CoordinatorConnection, CoordinatorRpc
+from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._net.connection import Connection
 from kafkaio._producer.transaction import Transaction, TransactionOutcome
 from kafkaio._runtime.timer import Timer
 from kafkaio._transactional import GroupOffsetsPort, TransactionalConsumer
@@ -232,7 +233,7 @@ async def test_an_end_does_not_wait_for_the_search_for_a_groups_coordinator(
     searches = []
     connection = CoordinatorRpc.connection
 
-    async def silent(rpc: CoordinatorRpc, *which: Any) -> CoordinatorConnection:
+    async def silent(rpc: CoordinatorRpc, *which: Any) -> Connection:
         if rpc.kind is CoordinatorKind.GROUP:
             searches.append(rpc.key)
             await asyncio.get_running_loop().create_future()
@@ -419,7 +420,7 @@ def timers() -> list[str]:
         if isinstance(timer := getattr(callback, "__self__", None), Timer):
             callback = timer._callback
         text = repr(callback)
-        if not each.cancelled() and re.search("TransactionManager|Turns", text):
+        if not each.cancelled() and re.search("TransactionManager|RunTurns", text):
             found.append(text)
     return found
 

@@ -46,6 +46,18 @@ async def commit_one(producer: Producer, value: bytes = b"next") -> None:
 
 
 @BOTH
+async def test_a_transaction_costs_a_round_trip_for_each_request(level: int) -> None:
+    async with world(level) as there, there.producer() as producer:
+        await commit_one(producer, b"first")
+        await there.settle()
+        await asyncio.sleep(1)  # its markers are written long ago: nothing is probed
+        before = len(there.asked())
+        await commit_one(producer)
+        added = ["ADD_PARTITIONS_TO_TXN"] if level == 1 else []
+        assert there.asked()[before:] == [*added, "PRODUCE", "END_TXN"]
+
+
+@BOTH
 async def test_a_transaction_by_block(level: int) -> None:
     async with world(level) as there, there.producer() as producer:
         async with producer.transaction() as tx:

@@ -68,7 +68,9 @@ async def test_a_delegation_token() -> None:
 def test_a_text_that_utf_8_cannot_encode(mechanism: str, name: str) -> None:
     broken = f"{SECRET}\ud800"
     options = {**PASSWORD, name: broken}
-    with pytest.raises(ConfigurationError, match=f"{name} .*no Unicode text") as caught:
+    with pytest.raises(
+        ConfigurationError, match=f"{name} .*not Unicode text"
+    ) as caught:
         logged_in(sasl_mechanism=mechanism, **options)
     assert_hidden(caught.value)
 

@@ -146,9 +146,9 @@ async def test_the_earlier_end_holds(endpoint: Endpoint) -> None:
         (403, b"<html>", "status 403"),
         (400, {"error": "a\nb"}, "a b"),
         (302, b"", "status 302: redirects are not followed"),
-        (200, b"<html>", "no JSON object"),
-        (200, b"[" * 60_000, "no JSON object"),
-        (200, [1], "no JSON object"),
+        (200, b"<html>", "not a JSON object"),
+        (200, b"[" * 60_000, "not a JSON object"),
+        (200, [1], "not a JSON object"),
         (200, {}, "no access_token"),
         (200, {"access_token": 7, "expires_in": 1}, "no access_token"),
         (200, {"access_token": "a b", "expires_in": 1}, "no access_token"),
@@ -311,7 +311,7 @@ async def test_assertions_signed_by_a_key(
 async def test_keys_that_are_wrong(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="'none' is none of RS256, ES256"):
         SignedAssertion("k", algorithm="none")
-    with pytest.raises(ConfigurationError, match="lifetime=0 is no life"):
+    with pytest.raises(ConfigurationError, match="lifetime=0 is not a possible lifetime"):
         SignedAssertion("k", lifetime=0)
     with pytest.raises(AuthenticationError, match="No such file"):
         await SignedAssertion(tmp_path / "none")()
@@ -357,7 +357,7 @@ async def test_assertions_that_are_wrong(endpoint: Endpoint, tmp_path: Path) -> 
 
     with pytest.raises(AuthenticationError, match="fails failed with KeyError"):
         await JwtBearer(endpoint.url, fails)()
-    with pytest.raises(AuthenticationError, match="empty returned str that is no JWT"):
+    with pytest.raises(AuthenticationError, match="empty returned str that is not a JWT"):
         await JwtBearer(endpoint.url, empty)()
     with pytest.raises(AuthenticationError, match="No such file"):
         await JwtBearer(endpoint.url, tmp_path / "none")()
@@ -369,10 +369,10 @@ async def test_assertions_that_are_wrong(endpoint: Endpoint, tmp_path: Path) -> 
     [
         ("http://login.example/token", "allow_http=True"),
         ("http://127.0.0.1.example/token", "allow_http=True"),
-        ("ftp://login.example/", "no URL"),
-        ("login.example", "no URL"),
-        ("https://login.example:port/", "no URL"),
-        ("https://login.example/\n", "no URL"),
+        ("ftp://login.example/", "not a URL"),
+        ("login.example", "not a URL"),
+        ("https://login.example:port/", "not a URL"),
+        ("https://login.example/\n", "not a URL"),
         ("https://user:word@login.example/", "no user"),
     ],
 )
@@ -394,7 +394,7 @@ def test_arguments_that_are_refused(tmp_path: Path) -> None:
         ClientCredentials(url, "orders", SECRET, ca_file=tmp_path / "none")
     with pytest.raises(ConfigurationError, match="may not be empty"):
         UnsecuredToken("")
-    with pytest.raises(ConfigurationError, match="no life"):
+    with pytest.raises(ConfigurationError, match="not a possible lifetime"):
         UnsecuredToken("alice", seconds=float("nan"))
     with pytest.raises(ConfigurationError, match="may not be empty"):
         MskToken("")

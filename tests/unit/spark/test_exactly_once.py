@@ -14,7 +14,7 @@ import pytest
 
 from kafkaio._client import Client
 from kafkaio._config import ProducerConfig
-from kafkaio._producer import Transaction
+from kafkaio._producer.transaction import Transaction
 from kafkaio.errors import BrokerNotAvailable, RequestTimeout
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode

@@ -187,7 +187,7 @@ def test_records_of_others_are_ignored(caplog: pytest.LogCaptureFixture) -> None
         assert (await world.write()).outcome is Outcome.REPEATED
 
     in_world(body)
-    assert "3 records that are no markers" in caplog.text
+    assert "3 records that are not markers" in caplog.text
 
 
 def test_what_compaction_leaves_says_the_same() -> None:

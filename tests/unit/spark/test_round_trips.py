@@ -17,7 +17,7 @@ import pytest
 from kafkaio._client import Client
 from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._consumer import Consumer
-from kafkaio._producer import Transaction
+from kafkaio._producer.transaction import Transaction
 from kafkaio.admin import Admin
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.spark._exactly_once import AttemptFailed, TaskAttempt, TaskName, TaskResult

@@ -35,6 +35,8 @@ class CooperativeStickyAssignor:
         """The partitions of each member; those that have to move are omitted."""
         members = {member: _with_generation(s) for member, s in members.items()}
         assignment = balance(layout, members)
+        # Assigned to another member than its owner: nobody gets it before the owner has
+        # released it and joined again (KIP-429).
         taken = {
             tp
             for member, subscription in members.items()

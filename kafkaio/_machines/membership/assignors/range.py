@@ -68,7 +68,9 @@ class _Topic:
         self.racks = racks
         self.given: dict[str, list[int]] = {member: [] for member in racks}
         self._layout = layout
+        # The partitions without an owner, in order.
         self._free = dict.fromkeys(range(self.count))
+        # Each member gets the quota, and so many members get one more.
         self._quota, self._longer = divmod(self.count, len(racks))
 
     def has_far_partitions(self) -> bool:
@@ -100,6 +102,7 @@ class _Topic:
             fitting = (
                 n for n in self._free if not only_near or self.is_near(member, n)
             )
+            # A list: `give` removes from `_free`, which the generator reads.
             self.give(member, list(islice(fitting, self.capacity(member))))
 
 

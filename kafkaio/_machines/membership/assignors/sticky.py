@@ -1,6 +1,6 @@
 """Sticky: balanced, but all members release everything before each rebalance.
 
-What a member owned last is in its user data, because it owns nothing when it joins. A
+A member's user data has what it owned last, because it owns nothing when it joins. A
 group changes from here to ``cooperative-sticky`` by two rolling restarts: one with both
 names, one with the new name alone.
 """
@@ -48,7 +48,7 @@ class StickyAssignor:
     cooperative = False
 
     def user_data(self, subscription: Subscription) -> bytes | None:
-        """What the member owned last, and in which generation."""
+        """The partitions that the member owned last, and in which generation."""
         previous = [
             assignments.TopicPartition(
                 topic=topic, partitions=[tp.partition for tp in group]

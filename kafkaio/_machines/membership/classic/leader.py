@@ -32,7 +32,7 @@ MAX_ENTRIES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """What the leader of one generation knows.
+    """The knowledge of the leader of one generation.
 
     Attributes:
         members: subscriptions by member id.
@@ -119,8 +119,8 @@ class Leadership:
     def is_outdated(self, layout: Layout) -> bool:
         """Whether the partitions, or the racks that matter, have changed since.
 
-        A new leader of a partition is no reason to rebalance: leaders move with every
-        restart of a broker.
+        A new leader of a partition does not count: leaders move with every restart of a
+        broker.
         """
         new, old = layout.of(self.topics), *self._basis
         uses_racks = any(s.rack is not None for s in self.members.values())

@@ -14,7 +14,7 @@ to their new owners.
 A revocation takes three steps. RequestRevoke stops fetching, while the application
 finishes what it has in hand. Revoke, after the application's next step, or at once if
 it has nothing in hand, commits and calls back. Only when that has ended does a
-JoinGroup go out without the partition. What passes its deadline is lost instead.
+JoinGroup go out without the partition. A partition past its deadline is lost instead.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _SYNC_GIVEN_UP: Final = frozenset(
         ClassicState.LEAVING,
     }
 )
-#: How the state changes by what the table of reactions says about an error.
+#: The event of an error, by the step in the table of reactions.
 _STEP_EVENTS: Final = {
     ReactionStep.RESET_GENERATION: ClassicEvent.GENERATION_LOST,
     ReactionStep.RESET_MEMBER: ClassicEvent.MEMBER_LOST,
@@ -199,7 +199,7 @@ class ClassicMembership(Membership):
         # refresh was requested, since the member began to join.
         self._is_refreshed = False
         self._refresh_ticket = 0
-        # What the last JoinGroup listed as owned, subscribed to, and to be withheld.
+        # The content of the last JoinGroup: owned, subscribed to, to be withheld.
         self._sent_owned = frozenset[TopicPartition]()
         self._sent_topics = frozenset[str]()
         self._sent_withheld = frozenset[TopicPartition]()
@@ -370,7 +370,7 @@ class ClassicMembership(Membership):
     # ---- time and the cluster ----------------------------------------------------
 
     def tick(self, now: float) -> Effects:
-        """Do what is due."""
+        """Take the steps that are due."""
         self._expire_revokes(now)
         if self._poll.is_expired(now):
             self._poll_expired(now)
@@ -598,7 +598,7 @@ class ClassicMembership(Membership):
             return self._advance(now)
         return super().request_failed(ticket, error, now, roll)
 
-    # ---- what an answer means --------------------------------------------------------
+    # ---- the meaning of answers ------------------------------------------------------
 
     def _joined(self, reply: JoinGroupResponse, now: float, roll: float) -> None:
         name = reply.protocol_name
@@ -1069,7 +1069,7 @@ _ON_EVENT: Final[Mapping[ClassicEvent, _Method]] = MappingProxyType(
         ClassicEvent.LEAVE_ENDED: ClassicMembership._forget_member,
     }
 )
-#: What to do on entering a state.
+#: The action on entering a state.
 _ON_ENTRY: Final[Mapping[ClassicState, _Method]] = MappingProxyType(
     {
         ClassicState.PREPARING: ClassicMembership._prepare,
@@ -1081,7 +1081,7 @@ _ON_ENTRY: Final[Mapping[ClassicState, _Method]] = MappingProxyType(
 #: States whose entry action runs again on every event that keeps them: a change of the
 #: subscription while PREPARING may add partitions that have to be released first.
 _REENTERED: Final = frozenset({ClassicState.PREPARING})
-#: What each state waits for.
+#: The action that each state waits for.
 _PROGRESS: Final[Mapping[ClassicState, _Method]] = MappingProxyType(
     {
         ClassicState.PREPARING: ClassicMembership._join_if_clear,

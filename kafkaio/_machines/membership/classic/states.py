@@ -40,7 +40,7 @@ class ClassicState(Enum):
 
 
 class ClassicEvent(Enum):
-    """What happened to a member."""
+    """An input that may change the state of a member."""
 
     SUBSCRIBED = auto()  #: the subscription changed
     UNSUBSCRIBED = auto()  #: the subscription was cancelled

@@ -70,7 +70,7 @@ _LEAVE_STATIC: Final = -2
 _TIMEOUT_INTERVALS: Final = 3
 _TIMEOUT_SECONDS: Final = 2.0
 #: How long a member without partitions waits before it takes "none" for its first
-#: assignment: within so many intervals, and so many seconds, the others have heard of
+#: assignment: within so many intervals, and so many seconds, the others have learnt of
 #: it and have released what they have to. It sends more heartbeats until then, because
 #: brokers compute the assignment some time after a join (Kafka 4.3: 1 s).
 _SETTLING_INTERVALS: Final = 2
@@ -121,7 +121,7 @@ class Kip848MemberConfig:
 
 @dataclass(frozen=True, slots=True)
 class Kip848Subscription:
-    """What the application subscribes to: names, or a regular expression.
+    """The subscription of the application: names, or a regular expression.
 
     ``is_open``: the client matches a pattern, and the names are still to come.
     """
@@ -136,13 +136,13 @@ class Kip848Subscription:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there is nothing to read at present."""
+        """Whether nothing is to be read at present."""
         return self.regex is None and not self.names
 
 
 @dataclass(frozen=True, slots=True)
 class _SentHeartbeat:
-    # What the heartbeat in flight tells the coordinator, and when it was sent.
+    # The content of the heartbeat in flight, and when it was sent.
     at: float
     wanted: Kip848Subscription
     owned: frozenset[TopicIdPartition] | None
@@ -197,9 +197,9 @@ class Kip848Membership(Membership):
         # The subscription that the coordinator has acknowledged; None if it does not
         # know this member.
         self._acked_wanted: Kip848Subscription | None = None
-        # What the coordinator assigned last.
+        # The partitions that the coordinator assigned last.
         self._target = frozenset[TopicIdPartition]()
-        # What the coordinator knows this member to own.
+        # The partitions that the coordinator knows this member to own.
         self._acked = frozenset[TopicIdPartition]()
         # Whether the target changed since the last acknowledgement.
         self._must_ack = False
@@ -277,7 +277,7 @@ class Kip848Membership(Membership):
         return self._want(Kip848Subscription(names=topics), now)
 
     def subscribe_regex(self, regex: str, now: float) -> Effects:
-        """Read what the coordinator matches by an RE2 expression, now and later."""
+        """Read the topics that match an RE2 expression at the coordinator."""
         return self._want(Kip848Subscription(regex=regex), now)
 
     def subscribe_pattern(
@@ -353,7 +353,7 @@ class Kip848Membership(Membership):
     # ---- time and the cluster ----------------------------------------------------
 
     def tick(self, now: float) -> Effects:
-        """Do what is due."""
+        """Take the steps that are due."""
         self._expire_revokes(now)
         if self._poll.is_expired(now):
             self._poll_expired(now)
@@ -448,7 +448,7 @@ class Kip848Membership(Membership):
             self._end(broker_error(code, text), now)
         return self._advance(now)
 
-    # ---- what an answer means --------------------------------------------------------
+    # ---- the meaning of answers ------------------------------------------------------
 
     def _want(self, wanted: Kip848Subscription, now: float) -> Effects:
         if self.has_ended or wanted == self._wanted:
@@ -713,7 +713,7 @@ class Kip848Membership(Membership):
             had_regex = known is not None and known.regex is not None
             regex = wanted.regex or ("" if had_regex else None)
         if is_full:
-            # Who was told to own nothing asks each time: that costs next to nothing.
+            # A member that owns nothing asks each time, which costs next to nothing.
             self._check_at = now + (_CHECK if self._target else 0.0)
         self._ticket = self._new_ticket()
         self._sent = _SentHeartbeat(now, wanted, owned, is_join or is_ack)
@@ -801,7 +801,7 @@ class Kip848Membership(Membership):
         return held | self._kept_ids()
 
     def _kept_ids(self) -> frozenset[TopicIdPartition]:
-        # What this member keeps both from the application and from other members.
+        # The partitions that this member keeps from the application and from others.
         if not self._withheld:
             return frozenset()
         kept = self._withheld - self.ledger.owned
@@ -830,7 +830,7 @@ _RESETTING: Final = frozenset(
         Kip848Event.LEAVE_ENDED,
     }
 )
-#: What to do in each state.
+#: The action in each state.
 _PROGRESS: Final[Mapping[Kip848State, Callable[[Kip848Membership, float], None]]] = (
     MappingProxyType(
         {

@@ -36,7 +36,7 @@ class Kip848State(Enum):
 
 
 class Kip848Event(Enum):
-    """What happened to a member."""
+    """An input that may change the state of a member."""
 
     SUBSCRIBED = auto()  #: the subscription changed
     UNSUBSCRIBED = auto()  #: the subscription was cancelled
@@ -59,7 +59,7 @@ _E: TypeAlias = Kip848Event
 
 #: States that are never left.
 ENDED: Final = frozenset({_S.LEFT, _S.FATAL})
-#: States in which what is owned follows the coordinator's target.
+#: States in which the owned partitions follow the coordinator's target.
 JOINED: Final = frozenset({_S.STABLE, _S.RECONCILING, _S.ACKNOWLEDGING})
 #: States in which heartbeats are sent.
 HEARTBEATING: Final = JOINED | {_S.JOINING, _S.UNSUBSCRIBING, _S.LEAVING}

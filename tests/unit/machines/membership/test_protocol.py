@@ -63,7 +63,7 @@ def test_each_protocol_has_its_name_and_its_fence() -> None:
 @BOTH
 def test_subscribing_asks_the_coordinator_for_membership(member: Membership) -> None:
     (effect,) = member.subscribe(frozenset({"t"}), 1.0)
-    assert isinstance(effect, fx.SendRequest)
+    assert isinstance(effect, fx.SendGroupRequest)
     assert not effect.is_leave
     assert member.awaits(effect.ticket)
     assert member.topics == {"t"}
@@ -106,6 +106,6 @@ def test_an_answer_that_a_protocol_never_asks_for_changes_nothing() -> None:
     ],
 )
 def test_a_request_tells_whether_it_leaves(
-    effect: fx.SendRequest, *, leaves: bool
+    effect: fx.SendGroupRequest, *, leaves: bool
 ) -> None:
     assert effect.is_leave is leaves

@@ -112,7 +112,7 @@ class Server:
 
     def first(self, message: bytes, extra: str = "server") -> bytes:
         self.bare = message.removeprefix(b"n,,").decode()
-        nonce = self.bare.partition("r=")[2].partition(",")[0]
+        nonce = self.bare.rpartition(",r=")[2].partition(",")[0]
         salt = b64encode(self.salt).decode()
         self.challenge = f"r={nonce}{extra},s={salt},i={self.iterations}"
         return self.challenge.encode()
@@ -282,7 +282,7 @@ def test_a_refused_token_is_answered_and_explained() -> None:
         (b"no json", "is not JSON"),
         (b"\xff", "is not JSON"),
         (b"[" * 4000, "is not JSON"),
-        (b"[1]", "no JSON object"),
+        (b"[1]", "not a JSON object"),
         (b"{" + b" " * 5000, "refusal of 5001 bytes"),
     ],
 )
@@ -307,8 +307,11 @@ def test_a_refusal_without_a_status() -> None:
         (token("a b"), "no bearer token"),
         (token("a\x01b"), "no bearer token"),
         (token("a\nb"), "no bearer token"),
-        (token(auth="x"), "'auth' is no name"),
-        (Token(value="secret-token", expires=1, extensions={"a b": "x"}), "is no name"),
+        (token(auth="x"), "'auth' is not a name"),
+        (
+            Token(value="secret-token", expires=1, extensions={"a b": "x"}),
+            "is not a name",
+        ),
         (token(a="\x01"), "not printable"),
         (token(a=""), "empty or not printable"),
         (token("a" * 530_000), "brokers read at most"),

@@ -108,5 +108,5 @@ async def test_members_get_added_partitions() -> None:
         async with asyncio.timeout(10):
             while len(consumer.assignment) < 5:
                 await consumer.poll(timeout=0.02)
-        with pytest.raises(ValueError, match="no partition"):
+        with pytest.raises(ValueError, match="does not exist"):
             broker.control.add_partitions("unknown", 1)

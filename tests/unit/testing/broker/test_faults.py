@@ -301,9 +301,9 @@ def test_rules_come_and_go() -> None:
 
 
 def test_faults_that_are_refused() -> None:
-    with pytest.raises(ValueError, match="no API 'Produse'"):
+    with pytest.raises(ValueError, match="unknown API 'Produse'"):
         Faults().on("Produse", drop())
-    with pytest.raises(ValueError, match="no node 17: the nodes are 0, 1"):
+    with pytest.raises(ValueError, match="node 17 does not exist: the nodes are 0, 1"):
         Broker(nodes=2).faults.on("Produce", drop(), node=17)
 
 

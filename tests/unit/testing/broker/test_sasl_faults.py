@@ -166,5 +166,5 @@ async def test_faults_that_make_no_sense() -> None:
             faults.on("Metadata", wrong_signature())
         with pytest.raises(ValueError, match="'delay' is for requests"):
             faults.on_connection(delay(1))
-        with pytest.raises(ValueError, match="there is no node 7"):
+        with pytest.raises(ValueError, match="node 7 does not exist"):
             faults.on_connection(close_at(1), node=7)
