@@ -563,14 +563,13 @@ class Fanout:
         """Ask each broker once, all at the same time.
 
         Args:
-            operation: what to ask.
-            items: what to ask for.
-            within: seconds for all of it.
+            operation: the operation.
+            items: the items.
+            within: seconds for all of them.
 
         Returns:
-            What was found, what failed, and what to ask for again. Items whose broker
-            the metadata does not name are to be asked for again; a refresh of the
-            metadata was requested.
+            The items found, failed, and to ask for again. The last include items whose
+            broker the metadata does not name; a refresh of the metadata was requested.
         """
         deadline = now() + within
         results = Results[ItemT, ValueT]()
@@ -587,6 +586,7 @@ class Fanout:
             contact = Contact(node_id)
             try:
                 with anyio.fail_after(deadline - now()):
+                    # One request may not carry all of them.
                     while wanted:
                         some, _ = await self.request(
                             operation, contact, wanted, deadline
@@ -598,6 +598,7 @@ class Fanout:
                 silence.__cause__ = error
                 results.fail(wanted, silence)
 
+        # Two steps, so that items that are located go into the request to their broker.
         async with TaskGroup() as group:
             for to, wanted in unknown.items():
                 group.start_soon(locate, to, wanted)
@@ -630,15 +631,14 @@ class Fanout:
         """Send a broker one request for as many of some items as it can carry.
 
         Args:
-            operation: what to ask.
-            contact: the broker; it notes whether the broker was asked.
-            items: what to ask for.
+            operation: the operation.
+            contact: the broker; whether it was asked is noted there.
+            items: the items.
             deadline: the time of the loop's clock at which the caller gives up.
 
         Returns:
-            The results of the items that were asked for, and those of them whose
-            error says that the metadata is out of date. The other items are in no
-            result.
+            The results of the items in the request, and those of them whose error means
+            that the metadata is out of date. Items that did not fit have no result.
         """
         results, node_id = Results[ItemT, ValueT](), contact.node_id
         left = max(_LEAST, min(self._timeout, deadline - now()))
@@ -679,6 +679,7 @@ class Fanout:
             return results, ()
         if not reactions:
             return results, ()
+        # Each reaction once for a destination, however many of its items have it.
         for to, what in {(operation.destination(i), r) for i, r in reactions.items()}:
             self._routing.react(to, node_id, what)
         stale = {i for i, what in reactions.items() if what.refresh_metadata}
@@ -793,6 +794,8 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         self._progress = progress
         self._wakeup = Wakeup()
         # Items whose broker is known, and those that a broker was asked for.
+        # Invariant: a broker has at most one request in flight. Items routed to it
+        # meanwhile wait in the queue, and go together into its next request.
         self._queued: dict[int, list[ItemT]] = defaultdict(list)
         self._in_flight: dict[int, Sequence[ItemT]] = {}
         self._contacts: dict[int, Contact] = {}
@@ -830,6 +833,7 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
                 due = progress.next_due
                 await self._wakeup.wait(None if due == inf else due)
                 lookups = self._route()
+            # Lookups and waits for events may still run: nothing needs them any more.
             group.cancel_scope.cancel()
 
     def in_flight(self) -> dict[ItemT, str]:

@@ -292,21 +292,7 @@ class Groups(Subject):
         deadline = self._deadline(timeout)
         check_group(group)
         ids = None if instance_ids is None else names_of("instance_ids", instance_ids)
-        members = {
-            it: messages.MemberIdentity(group_instance_id=it, reason=reason)
-            for it in ids or ()
-        }
-        # LeaveGroup cannot name all members: one that joins after this step stays.
-        if ids is None:
-            described = await self._described_groups(
-                [group], deadline, with_operations=False
-            )
-            members = {
-                member.member_id: messages.MemberIdentity(
-                    member_id=member.member_id, reason=reason
-                )
-                for member in described.or_raise()[group].members
-            }
+        members = await self._leaving(group, ids, reason, deadline)
 
         def build(items: Sequence[str], terms: Terms) -> messages.LeaveGroupRequest:
             if terms.version < _LEAVE_MANY:
@@ -582,6 +568,32 @@ class Groups(Subject):
         altered = await self._commit_offsets(group, offsets, deadline)
         done = {tp: resets[tp] for tp in altered.found}
         return outcome("reset offsets", offsets, Results(done, altered.failed))
+
+    async def _leaving(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None,
+        reason: str | None,
+        deadline: float,
+    ) -> dict[str, messages.MemberIdentity]:
+        """Return the members to remove, by instance id or, for all, by member id."""
+        if instance_ids is not None:
+            return {
+                instance_id: messages.MemberIdentity(
+                    group_instance_id=instance_id, reason=reason
+                )
+                for instance_id in instance_ids
+            }
+        # LeaveGroup cannot name all members: one that joins after this step stays.
+        described = await self._described_groups(
+            [group], deadline, with_operations=False
+        )
+        return {
+            member.member_id: messages.MemberIdentity(
+                member_id=member.member_id, reason=reason
+            )
+            for member in described.or_raise()[group].members
+        }
 
     async def _described_groups(
         self, groups: Sequence[str], deadline: float, *, with_operations: bool

@@ -262,8 +262,8 @@ class Partitions(Subject):
             timeout: seconds.
 
         Returns:
-            What is being moved, by partition, sorted. A partition whose replicas stay
-            where they are is not in it.
+            The moves by partition, sorted. A partition whose replicas stay where they
+            are is left out.
 
         Raises:
             AuthorizationError: the client may not describe the cluster.

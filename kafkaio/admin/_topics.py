@@ -112,7 +112,7 @@ class Topics(Subject):
             timeout: seconds.
 
         Returns:
-            What was created by name, in the order of ``topics``.
+            The created topics by name, in the order of ``topics``.
 
         Raises:
             InvalidTopic: a name is illegal.

@@ -73,7 +73,7 @@ from kafkaio.types import TopicPartition
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
-#: What brokers allow by default as ``transaction.max.timeout.ms``.
+#: The default of the brokers' ``transaction.max.timeout.ms``.
 _MAX_TRANSACTION_TIMEOUT_MS = 900_000
 #: The first versions of ListTransactions with the filters, and their Kafka releases.
 _DURATION_FROM, _PATTERN_FROM = (1, "3.8"), (2, "4.1")
@@ -243,7 +243,7 @@ class Transactions(Subject):
             timeout: seconds.
 
         Returns:
-            What was found, in the order of the partitions.
+            The hanging transactions, in the order of the partitions.
 
         Raises:
             ArgumentValueError: an argument is impossible.

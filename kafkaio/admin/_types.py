@@ -1,4 +1,4 @@
-"""What the operations of `kafkaio.Admin` return: immutable values."""
+"""Arguments and results of the operations of `kafkaio.Admin`: immutable values."""
 
 from __future__ import annotations
 
@@ -131,10 +131,10 @@ class TopicDescription:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """How many partitions a topic is to have; see `kafkaio.Admin.create_partitions`.
+    """The new number of partitions of a topic; see `kafkaio.Admin.create_partitions`.
 
     Attributes:
-        count: how many it has afterwards.
+        count: the number of partitions that it has afterwards.
         assignments: the node ids of the replicas of each new partition, the preferred
             leader first. None lets the controller choose.
     """
@@ -145,7 +145,7 @@ class NewPartitions:
 
 @public("kafkaio.admin")
 class ElectionType(StrEnum):
-    """Which replica is to become the leader of a partition."""
+    """The rule by which a replica becomes the leader of a partition."""
 
     PREFERRED = "preferred"  #: the first of the replicas
     UNCLEAN = "unclean"  #: any that is alive; records may be lost
@@ -208,7 +208,7 @@ class LogDirectory:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ReplicaDirectories:
-    """In which log directories of a broker a replica is.
+    """The log directories of a broker in which a replica is.
 
     Attributes:
         current: the path of the directory that it is in; None if the broker has no such
@@ -231,7 +231,7 @@ class ReplicaDirectories:
 
 @public("kafkaio.admin")
 class ConfigSource(StrEnum):
-    """Where the value of a config comes from; see KIP-226."""
+    """The source of the value of a config; see KIP-226."""
 
     TOPIC = "topic"  #: set for the topic
     BROKER = "broker"  #: set for this broker, while it runs
@@ -255,7 +255,7 @@ class ConfigSource(StrEnum):
 
 @public("kafkaio.admin")
 class ConfigType(StrEnum):
-    """What kind of value a config takes."""
+    """The type of the values of a config."""
 
     UNKNOWN = "unknown"  #: not told, or one that this version of kafkaio does not know
     BOOLEAN = "boolean"
@@ -320,7 +320,7 @@ class ConfigEntry:
 
 @public("kafkaio.admin")
 class ConfigResourceType(StrEnum):
-    """What has configs."""
+    """The kinds of things that have configs."""
 
     TOPIC = "topic"
     BROKER = "broker"  #: by node id; the empty name stands for all brokers
@@ -350,7 +350,7 @@ class ConfigResource:
 
 @public("kafkaio.admin")
 class ConfigChangeType(StrEnum):
-    """How a config is changed."""
+    """The kinds of changes of a config."""
 
     SET = "set"
     DELETE = "delete"  #: the default holds again
@@ -380,7 +380,7 @@ class ConfigChange:
 
 @public("kafkaio.admin")
 class GroupType(StrEnum):
-    """By which protocol the members of a group divide their work."""
+    """The protocol by which the members of a group divide their work."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"  #: KIP-848
@@ -552,7 +552,7 @@ class ShareGroupDescription:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ShareOffset:
-    """How far a share group is in a partition.
+    """The progress of a share group in a partition.
 
     Attributes:
         start_offset: the first offset that may still be delivered; all before it are
@@ -694,7 +694,7 @@ class StreamsGroupDescription:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """How far a group is behind in one partition.
+    """The lag of a group in one partition.
 
     Attributes:
         committed: what the group has committed; None if nothing.
@@ -717,7 +717,7 @@ class PartitionLag:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """How far a group is behind.
+    """The lag of a group.
 
     Attributes:
         partitions: by partition, for all partitions with a committed offset.
@@ -731,7 +731,7 @@ class GroupLag:
         return sum(each.lag or 0 for each in self.partitions.values())
 
 
-#: Where `kafkaio.Admin.reset_offsets` may lead.
+#: The targets of `kafkaio.Admin.reset_offsets`.
 OffsetTarget: TypeAlias = (
     Literal["earliest", "latest"] | datetime | timedelta | Mapping[TopicPartition, int]
 )
@@ -740,7 +740,7 @@ OffsetTarget: TypeAlias = (
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class OffsetReset:
-    """What `kafkaio.Admin.reset_offsets` does to one committed offset.
+    """The change of one committed offset by `kafkaio.Admin.reset_offsets`.
 
     Attributes:
         before: the offset that was committed; None if there was none.
@@ -756,7 +756,7 @@ class OffsetReset:
 
 @public("kafkaio.admin")
 class AclOperation(StrEnum):
-    """What an access control list allows or denies; see Kafka's documentation."""
+    """The operations that entries allow or deny; see Kafka's documentation."""
 
     ANY = "ANY"  #: in filters: any operation
     ALL = "ALL"  #: every operation
@@ -782,12 +782,12 @@ ACL_OPERATIONS: tuple[AclOperation, ...] = (
     *(each for each in AclOperation if each is not AclOperation.UNKNOWN),
 )
 
-#: What brokers answer for authorised operations that were not asked for.
+#: The bits of authorized operations that were not asked for.
 _NOT_ASKED = -(1 << 31)
 
 
 def operations_of(bits: int) -> frozenset[AclOperation] | None:
-    """Return the operations whose bits are set, None if there is no answer."""
+    """Return the operations whose bits are set; None if they were not asked for."""
     if bits == _NOT_ASKED:
         return None
     return frozenset(
@@ -799,7 +799,7 @@ def operations_of(bits: int) -> frozenset[AclOperation] | None:
 
 @public("kafkaio.admin")
 class AclResourceType(StrEnum):
-    """What kind of thing an access control list is about."""
+    """The kinds of resources that entries are about."""
 
     ANY = "ANY"  #: in filters: any kind
     TOPIC = "TOPIC"
@@ -813,7 +813,7 @@ class AclResourceType(StrEnum):
 
 @public("kafkaio.admin")
 class AclPatternType(StrEnum):
-    """How the name in an access control list stands for names of resources."""
+    """How the name in an entry is compared with the names of resources."""
 
     ANY = "ANY"  #: in filters: any type, with the name as it is
     MATCH = "MATCH"  #: in filters: whatever applies to a resource of the name
@@ -824,7 +824,7 @@ class AclPatternType(StrEnum):
 
 @public("kafkaio.admin")
 class AclPermission(StrEnum):
-    """What an access control list does. One that denies wins over any that allows."""
+    """Allow or deny. An entry that denies overrides all that allow."""
 
     ANY = "ANY"  #: in filters: either
     DENY = "DENY"
@@ -859,7 +859,7 @@ class AclBinding:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class AclBindingFilter:
-    """Which entries of the access control lists are meant: all, if nothing is given.
+    """A filter for entries of the access control lists; without arguments, for all.
 
     Attributes:
         resource_type: the kind of the resource.
@@ -883,7 +883,7 @@ class AclBindingFilter:
 
 @public("kafkaio.admin")
 class QuotaName(Enum):
-    """What stands in the place of a name in entities and filters of quotas."""
+    """Stand-ins for a name in entities and filters of quotas."""
 
     #: The quota of all users, client ids or addresses that have none of their own.
     DEFAULT = "DEFAULT"
@@ -894,7 +894,7 @@ class QuotaName(Enum):
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntity:
-    """Whom a quota is for: a user, a client id, both together, or an IP address.
+    """The subject of a quota: a user, a client id, both together, or an IP address.
 
     Attributes:
         user: the name of a user; None if the quota names none.
@@ -910,7 +910,7 @@ class QuotaEntity:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFilter:
-    """Which quotas are meant: all, if nothing is given.
+    """A filter for quotas; without arguments, for all.
 
     Attributes:
         user: a name, the default, or any of them; None asks nothing of the user.
@@ -937,7 +937,7 @@ class ScramMechanism(StrEnum):
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What brokers tell of a user's password.
+    """A password of a user, as far as brokers describe it.
 
     Attributes:
         mechanism: the mechanism that it is for.
@@ -1078,7 +1078,7 @@ class FeaturesDescription:
 
 @public("kafkaio.admin")
 class FeatureUpgradeType(StrEnum):
-    """What an update of a feature may do."""
+    """The direction that an update of a feature may take."""
 
     UPGRADE = "UPGRADE"  #: raise the level
     SAFE_DOWNGRADE = "SAFE_DOWNGRADE"  #: lower it, if no metadata is lost by that
@@ -1166,7 +1166,7 @@ class QuorumDescription:
 
 @public("kafkaio.admin")
 class TransactionState(StrEnum):
-    """How far a transaction has come; the values are Kafka's names."""
+    """The state of a transaction; the values are Kafka's names."""
 
     EMPTY = "Empty"  #: the producer has begun no transaction yet
     ONGOING = "Ongoing"  #: partitions were added, and it has not ended
@@ -1215,7 +1215,7 @@ class TransactionListing:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
-    """What the coordinator knows of a transactional id.
+    """A transactional id, as its coordinator describes it.
 
     Attributes:
         transactional_id: the id.
@@ -1225,7 +1225,7 @@ class TransactionDescription:
         producer_epoch: the epoch of that id.
         timeout_ms: milliseconds after which the coordinator aborts a transaction.
         start_time_ms: when the open transaction began, in milliseconds since the Unix
-            epoch; None if none is open. (Java's Admin then tells of the last one.)
+            epoch; None if none is open, where Java's Admin has that of the last one.
         partitions: the partitions of the open transaction.
     """
 
@@ -1242,7 +1242,7 @@ class TransactionDescription:
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """What the leader of a partition remembers of one producer.
+    """A producer, as the leader of a partition remembers it.
 
     Attributes:
         producer_id: the producer id.
@@ -1253,7 +1253,7 @@ class ProducerState:
             epoch; -1 if it is not known. Producers set it, unless the topic uses log
             append time.
         coordinator_epoch: the epoch of the transaction coordinator that wrote the last
-            marker here; None if there was no marker.
+            marker here; None without a marker.
         transaction_start_offset: the first offset of the transaction that is open in
             the partition; None if none is.
     """

@@ -65,7 +65,7 @@ class Users(Subject):
             timeout: seconds.
 
         Returns:
-            What there is by user, in the order of ``users``, or sorted.
+            The credentials by user, in the order of ``users``, or sorted.
 
         Raises:
             AuthorizationError: the client may not describe the cluster.
