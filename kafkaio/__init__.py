@@ -62,7 +62,7 @@ __all__, __getattr__, __dir__ = lazy(
             *("TimestampType", "TopicPartition"),
         ),
     },
-    # Pickles of records name this function; it is no name for users.
+    # Pickles of records name this function; users do not.
     hidden={"_restore_record": "kafkaio._records._impl"},
     # The values of Admin: kafkaio.NewTopic is kafkaio.admin.NewTopic.
     others="kafkaio.admin",

@@ -681,7 +681,7 @@ def _read_election(
         for it in topic.partition_result:
             tp = TopicPartition(topic.topic, it.partition_id)
             code = it.error_code
-            # The code is no failure for the caller: the leader is the one wanted.
+            # Not a failure for the caller: the leader is the one wanted.
             if code == ErrorCode.ELECTION_NOT_NEEDED:
                 yield Answer(tp, value=False)
             else:
