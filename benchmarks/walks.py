@@ -174,13 +174,15 @@ async def commit_acts(bootstrap: str) -> Acts:
         group_id=f"walks-{uuid.uuid4().hex[:8]}",
         auto_offset_reset="earliest",
     ) as consumer:
-        for is_warm in (False, True):
+        walks = list[Walk]()
+        for _ in range(3):
             async for _ in consumer:
                 break
             with Walk() as walk:
                 await consumer.commit()
-            if is_warm:
-                yield "commit", walk
+            walks.append(walk)
+        # The first is not warm, and a heartbeat may come between the steps of another.
+        yield "commit", min(walks[1:], key=lambda walk: len(walk.steps))
 
 
 @contextlib.contextmanager

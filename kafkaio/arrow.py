@@ -351,7 +351,7 @@ def read_ranges(
     One request fetches many ranges of a leader, and all leaders are asked at the same
     time. The next fetches were sent when a batch is handed out: the brokers work while
     the caller does, even if the caller stops the event loop in between. A batch has
-    about what one answer has brought, of one range or of several; large answers come
+    about the records of one answer, of one range or of several; large answers come
     as several batches.
 
     The records of a range always come in the order of their offsets. The ranges come in
@@ -415,8 +415,8 @@ def read_ranges(
         raises:
 
         - `OffsetOutOfRange`: the log does not have the range (any more); it names the
-          range, and what the log has;
-        - `LogTruncated`: an unclean election lost what was read of the range (KIP-320);
+          range, and the offsets of the log;
+        - `LogTruncated`: an unclean election lost records that were read (KIP-320);
         - `UnknownTopicOrPartition`: the topic or partition does not exist, or the topic
           was deleted and made again;
         - `RequestTimeout`: nothing came in time; the cause is the last failure;
@@ -522,7 +522,7 @@ class _Chunk(NamedTuple):
     """Records of ranges that become a batch.
 
     Attributes:
-        columns: what was decoded.
+        columns: the decoded columns.
         places: the origins of the records, in their order.
         runs: number of records, timestamp type and leader epoch, batch by batch.
     """
@@ -816,15 +816,15 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
         raise StopAsyncIteration
 
     def remaining(self) -> list[OffsetRange]:
-        """Return what was not handed out yet, in the order given; asks no broker.
+        """Return the ranges that are left, in the order given; asks no broker.
 
-        A range that was begun starts at the offset after what was handed out of it.
-        After `aclose` it is what was left then.
+        A range that was begun starts at the offset after its last record. After
+        `aclose` these are the ranges that were left then.
         """
         return self._left if self._fetcher is None else self._fetcher.remaining()
 
     async def aclose(self) -> None:
-        """End reading; what was fetched and not handed out is dropped.
+        """End reading; records that were fetched and not returned are dropped.
 
         Raises:
             UsageError: another task is reading.
@@ -854,7 +854,7 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             chunk = self._chunk(fetcher, part, before)
             return self._form.batch(chunk) if chunk.columns.length else None
         except Exception:
-            # What was decoded is dropped, and the positions go back with it.
+            # The decoded records are dropped, and the positions go back with them.
             self._columns = ColumnsBuilder(self._form.wanted)
             for each, accepted in before.items():
                 fetcher.take_back(each, accepted)
@@ -996,11 +996,11 @@ def read_table(  # noqa: PLR0913 - what is read, by name
     times can be among the rows, and records from within be missing. The marker that
     ends a transaction counts, too, and has the time at which it was written.
 
-    What is written after the call began is not read, with one exception: an offset to
-    end at that the log does not reach yet is waited for.
+    Records that are written after the call began are not read, with one exception: the
+    call waits for an offset to end at that the log does not reach yet.
 
-    To connect takes ``default_api_timeout_ms`` at most, and so does looking up what is
-    to be read. Reading ends with `RequestTimeout` if nothing comes for that long.
+    Connecting takes ``default_api_timeout_ms`` at most, and so does looking up the
+    offsets. Reading ends with `RequestTimeout` if nothing comes for that long.
 
     Args:
         servers: ``"host:port,host2:port"``, or a sequence of ``"host:port"``; or a
@@ -1012,7 +1012,7 @@ def read_table(  # noqa: PLR0913 - what is read, by name
             ``timestamp_type`` and ``leader_epoch``. Or a mapping from names to types,
             such as ``{"value": "string", "offset": None}``, where None is the type of
             `schema`; or a pyarrow Schema. `read_ranges` has the types that a column
-            can have. What is not asked for is not decoded. The columns of `schema` by
+            can have. Other columns are not decoded. The columns of `schema` by
             default.
         isolation_level: ``"read_committed"`` leaves out records of aborted and of open
             transactions.
@@ -1042,6 +1042,7 @@ def read_table(  # noqa: PLR0913 - what is read, by name
     home = _home_of(servers, options, is_blocking=True)
     choice = _Choice(topic, start, end, columns, isolation_level)
     reader = TopicReader(home, choice, fetch_bytes, None)
+    # Closed also after Ctrl+C or an error: the thread and the connections end here.
     with closing(BlockingIterator(reader, choice.name)) as batches:
         return pa.Table.from_batches([*batches], choice.schema)
 
@@ -1062,7 +1063,7 @@ def read_batches(  # noqa: PLR0913 - what is read, by name
 
     Libraries take it as a source: DuckDB, Polars, writers of Delta Lake and Iceberg,
     datasets of pyarrow. The batches have the rows of `read_table`. The call returns
-    when it is known what is to be read: what is written later is not.
+    when the offsets are known: records that are written later are not read.
 
     Memory is bounded, whatever the topics hold: a batch is made when it is asked for,
     and the next fetches are under way meanwhile, as `read_ranges` says. A batch has
@@ -1090,7 +1091,7 @@ def read_batches(  # noqa: PLR0913 - what is read, by name
         options: see `kafkaio.ClientConfig`.
 
     Raises:
-        KafkaError: as for `read_table`, except what only a step can raise.
+        KafkaError: as for `read_table`, except the errors of a step.
     """
     from kafkaio._runtime.blocking import BlockingIterator
 
@@ -1114,7 +1115,7 @@ async def read_table_async(  # noqa: PLR0913 - what is read, by name
 ) -> pa.Table:
     """Read topics as one Arrow table, as `read_table` does, on the running event loop.
 
-    If the call is cancelled, what it opened is closed.
+    If the call is cancelled, its connections are closed.
 
     Args:
         servers: as for `read_table`; or a client that was started, which stays open.
@@ -1149,7 +1150,7 @@ def read_batches_async(  # noqa: PLR0913 - what is read, by name
 ) -> TopicReader:
     """Read topics as Arrow batches, as `read_batches` does, on the running event loop.
 
-    ``async with`` connects, looks up what is to be read, and closes in the end::
+    ``async with`` connects, looks up the offsets, and closes in the end::
 
         async with read_batches_async("localhost:9092", "orders") as batches:
             async for batch in batches:
@@ -1214,7 +1215,7 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
         _check_fetch_bytes(fetch_bytes, config)
 
     async def start(self) -> None:
-        """Connect, and look up what is to be read. May be called again.
+        """Connect, and look up the offsets to read. May be called again.
 
         The first step does so otherwise. If the call fails or is cancelled, the
         connections are closed, and the next call begins anew.

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 from weakref import ref
 
@@ -70,6 +70,8 @@ AnswerT = TypeVar("AnswerT", bound=Response)
 CLOSE_TIMEOUT = 10.0
 #: The attempt to fetch the first metadata after which a broken protocol is an answer.
 _LAST_ATTEMPT = 4
+
+ReadyConnection: TypeAlias = Callable[[int, ConnectionClass], Connection | None]
 
 
 @public("kafkaio")
@@ -150,7 +152,7 @@ class Cluster:
             on_opened=self._connection_opened,
         )
         #: Returns the open connection of a class to a broker, or None.
-        self.ready_connection = self._pool.ready
+        self.ready_connection: ReadyConnection = self._pool.ready
         # Invariant: exactly the classes on loan, with weak references to borrowers, so
         # that a reader that was dropped without `close` does not keep its class.
         self._borrowed: dict[ConnectionClass, ref[object]] = {}

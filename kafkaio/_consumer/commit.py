@@ -50,14 +50,14 @@ def partitions_with_offsets(what: ToCommit | None) -> Collection[TopicPartition]
 
 
 def commit_of(
-    what: object, reader: Reader, fence_record: Callable[[Record], None]
+    what: object, reader: Reader, check_record: Callable[[Record], None]
 ) -> Commit:
     """Return the commit of a record, a batch or a mapping of offsets.
 
     Args:
         what: which of them.
         reader: hands the records out.
-        fence_record: refuses a record of an assignment that has ended.
+        check_record: refuses a record of an assignment that has ended.
 
     Raises:
         PartitionLost: the record or batch is of an assignment that has ended.
@@ -81,7 +81,7 @@ def commit_of(
                 "read"
             )
     elif isinstance(what, Record):
-        fence_record(what)
+        check_record(what)
     if isinstance(what, Batch | Record):
         return ledger.commit_of({what.topic_partition: reader.place_after(what)})
     if not isinstance(what, Mapping):

@@ -56,8 +56,8 @@ from kafkaio._consumer.rebalance.assignment import PartitionAssignment
 from kafkaio._consumer.rebalance.callbacks import Callbacks, PartitionsCallback
 from kafkaio._consumer.rebalance.events import Hold, RevokeRequested
 from kafkaio._consumer.rebalance.feed import Rebalances
-from kafkaio._consumer.rebalance.fence import CommitFence
 from kafkaio._consumer.rebalance.groupless import GrouplessAssigner
+from kafkaio._consumer.rebalance.guard import CommitGuard
 from kafkaio._consumer.statistics import ConsumerStatistics, PartitionStatistics
 from kafkaio._consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio._consumer.wanted import ReadSelection
@@ -233,7 +233,7 @@ class Core:
         self.assigned: PartitionAssignment = PartitionAssignment(
             self, reader, cluster, config, callbacks, self.fetcher.forget
         )
-        self._fence = CommitFence(reader.ledger, self.assigned)
+        self._guard = CommitGuard(reader.ledger, self.assigned)
         self._assigner = GrouplessAssigner(
             lambda: self.wanted, self.assigned, reader, cluster, config
         )
@@ -1095,7 +1095,7 @@ class Core:
         try:
             self.life.check(LifecycleState.STARTING, LifecycleState.CLOSING)
         except ClosedError:
-            self._fence.check_closed(partitions or partitions_with_offsets(what))
+            self._guard.check_closed(partitions or partitions_with_offsets(what))
             raise
         await self.commit(self._named(what, partitions, mark), within)
 
@@ -1106,11 +1106,11 @@ class Core:
         mark: HandedOut | None,
     ) -> Commit:
         if what is not None and partitions is None:
-            commit = commit_of(what, self.reader, self._fence.check_record)
-            self._fence.check(commit.offsets)
+            commit = commit_of(what, self.reader, self._guard.check_record)
+            self._guard.check(commit.offsets)
             return commit
         if partitions:
-            self._fence.check_handed(partitions)
+            self._guard.check_handed(partitions)
         self.group_committer()
         self.reader.acknowledge(partitions, mark)
         return self.reader.ledger.finished(partitions)

@@ -72,8 +72,14 @@ class HoldingMemberPort(Protocol):
         """Let these be revoked without a further step of the user."""
 
 
-class CommittingConsumerPort(Protocol):
-    """The consumer, as offsets of a transaction need it."""
+class JoinableConsumerPort(Protocol):
+    """The consumer, as a transaction needs it.
+
+    Attributes:
+        reader: the part that hands out records.
+    """
+
+    reader: Reader
 
     def identity(self) -> GroupMetadata:
         """Return the group and the member's place in it, as they are now."""
@@ -100,16 +106,6 @@ class CommittingConsumerPort(Protocol):
 
     def committed_in_transaction(self, commit: Commit, seconds: float) -> None:
         """Note that a transaction has committed offsets."""
-
-
-class ReadingConsumerPort(CommittingConsumerPort, Protocol):
-    """The consumer, as a transaction on its records needs it.
-
-    Attributes:
-        reader: the part that hands out records.
-    """
-
-    reader: Reader
 
     @property
     def transaction_member(self) -> HoldingMemberPort | None:
@@ -166,10 +162,11 @@ class TransactionOffsets:
         PartitionLost: a partition is not assigned.
     """
 
-    def __init__(self, commit: Commit, port: CommittingConsumerPort) -> None:
+    def __init__(self, commit: Commit, port: JoinableConsumerPort) -> None:
         self._commit = commit
         self._port = port
         self._made_at = now()
+        # Made with the offsets: an assignment that begins later is not theirs.
         self._fence = port.fence(commit.offsets)
         self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = commit.offsets
         self.is_fenced: bool = port.is_fenced
@@ -220,7 +217,7 @@ class JoinedTransaction:
 
     def __init__(
         self,
-        port: ReadingConsumerPort,
+        port: JoinableConsumerPort,
         on_revoke: Callable[[], None],
         on_lost: Callable[[KafkaError], None],
     ) -> None:
@@ -303,6 +300,7 @@ class JoinedTransaction:
 
     def left(self, task: object) -> None:
         """Hold nothing any longer if that task began this: it closes the consumer."""
+        # Closing waits for holds, and would wait for its own task's forever.
         if self._task() is task and self._member is not None and not self._has_ended:
             self._member.unhold(self._holds.claims)
             self._member = None
@@ -358,6 +356,7 @@ class JoinedTransaction:
         if self._port.may_rewind:
             self._port.begin_again(back, is_unknown=is_unknown)
         self._leave(going)
+        # The first wait of the call: one that is cancelled has gone back all the same.
         await self._port.wait_until_placed(back)
 
     def _leave(self, done: frozenset[TopicPartition]) -> None:

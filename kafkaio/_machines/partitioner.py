@@ -12,7 +12,7 @@ records at a low rate would all go to one partition for minutes.
 
 Rows of a table without a key are known all at once. Drawing would leave partitions
 empty, as few draws are uneven. So a table is divided into runs of about the same number
-of rows (`runs_of`), and the partitions take turns (`Turns`).
+of rows (`runs_of`), and the partitions take turns (`PartitionTurns`).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def runs_of(size: int, partitions: int, longest: int) -> int:
     return partitions * max(1, -(-size // (partitions * longest)))
 
 
-class Turns:
+class PartitionTurns:
     """The partitions of one topic take turns with runs of rows without a key.
 
     The first is drawn, so that many producers do not begin with the same partition. A

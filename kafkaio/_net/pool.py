@@ -402,6 +402,7 @@ class Pool:
         except KafkaError as failure:
             error = failure
         finally:
+            # Else it was cancelled, and another attempt may have begun since.
             if self._opening.get(key) is opening:
                 del self._opening[key]
             self._finish_opening(opening, key, connection, error)
@@ -418,6 +419,7 @@ class Pool:
         if connection is None:
             opening.fail(error)
         elif opening.is_cancelled:
+            # Race: it was cancelled in the iteration in which the connection got ready.
             connection.close()
         elif connection.is_ready:
             self._opened(key, connection)
@@ -553,6 +555,7 @@ class Pool:
     def _lost(self, connection: Connection, cause: BaseException | None) -> None:
         key = (connection.node_id, connection.connection_class)
         self._retired.pop(connection, None)
+        # A retired connection may have a successor with the same key.
         if self._open.get(key) is connection:
             del self._open[key]
         self._note_end(connection)

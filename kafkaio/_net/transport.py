@@ -178,6 +178,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         return self._frames.space()
 
     def buffer_updated(self, nbytes: int) -> None:
+        # A peer that expects TLS answers plaintext with an alert, in its first bytes.
         first = self._frames.space()[:2] if not self._frames.received else b""
         try:
             self._frames.filled(nbytes)
@@ -198,6 +199,7 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        # The first cause counts: after `abort`, asyncio reports none.
         self._broken = self._broken or exc
         self._frames.close()
         if self._sink is not None:

@@ -106,7 +106,7 @@ async def end_detached(
     if timeout is None:
         timeout = client.config.default_api_timeout_ms / 1000
     seconds_of("timeout", timeout)
-    if detached.is_empty:
+    if detached.is_empty:  # the coordinator does not know it, and would refuse EndTxn
         return TransactionOutcome.COMMITTED if commit else TransactionOutcome.ABORTED
     end = _End(client, detached.transactional_id, timeout)
     request = detached.end(commit=commit)
@@ -147,6 +147,7 @@ class _End:
                 code=attempts.code,
                 max_version=attempts.max_version,
                 min_version=attempts.min_version,
+                # Without a limit of its own: the attempts have a deadline.
                 pace=Busy(self._rpc.name, inf, lambda: self._rpc.node_id),
                 on_sent=unanswered.sent,
             )

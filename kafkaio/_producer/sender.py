@@ -377,7 +377,7 @@ class Sender:
         try:
             self._submit(connection, batches)
         except KafkaError as error:
-            self._outbox.node(node).answered(at)
+            self._accumulator.availability.node(node).answered(at)
             self._outcomes.unanswered(batches, error)
             if self._transaction is not None:
                 self._transaction.batches_ended()
@@ -405,7 +405,7 @@ class Sender:
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
-            self._outbox.node(connection.node_id).answered(at)
+            self._accumulator.availability.node(connection.node_id).answered(at)
             self._accumulator.availability.node_answered(connection.node_id)
             self._outcomes.unacknowledged(connection.node_id, batches)
             return

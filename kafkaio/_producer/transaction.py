@@ -55,12 +55,12 @@ class Transaction:
     `commit` and `abort` do the same by hand. Nothing is sent before the first record or
     offset, and a transaction without either costs no request.
 
-    An exception of the block is raised unchanged after the abort. There is one
-    exception: if it is an error of kafkaio's, and the abort shows that this producer is
-    over, the error that ended the producer is raised, such as `Fenced`. A leader
-    refuses the producer's epoch both after a time-out, when the body can be run again,
-    and because of another producer with the transactional id. Only the coordinator's
-    answer to the abort distinguishes them.
+    An exception of the block is raised unchanged after the abort, unless it is an error
+    of kafkaio's and the abort shows that this producer is over: then the error that
+    ended the producer is raised, such as `Fenced`. A leader refuses the producer's
+    epoch both after a time-out, when the body can be run again, and because of another
+    producer with the transactional id. Only the coordinator's answer to the abort
+    distinguishes them.
 
     If any record of it fails, it is aborted at the end, even if that record was not
     awaited. Several tasks may send in it until it ends; put an `asyncio.TaskGroup`
@@ -119,6 +119,7 @@ class Transaction:
         """
         self._life.check()
         outer = _current.get(None)
+        # Ended ones are passed over, or each would keep those before it in memory.
         while outer is not None and not outer._run.is_open:
             outer = outer._outer
         self._outer = outer
@@ -139,6 +140,7 @@ class Transaction:
             self._manager.not_begun(run)
             raise
         try:
+            # Only now: until its turn, the transaction before may have the consumer.
             if self._consumer is not None:
                 run.consumer = self._consumer._join_transaction(
                     self._on_revoke, self._on_lost

@@ -176,7 +176,7 @@ class TransactionManager:
         self._step("init", self._now() - began)
 
     async def close(self, deadline: float) -> None:
-        """Abort what is open, and wait for its end until ``deadline``."""
+        """Abort the open run, and wait for its end until ``deadline``."""
         self._turns.close()
         run = self._turns.run
         if run is not None:
@@ -593,7 +593,7 @@ class TransactionManager:
         return False
 
     def added(self, effects: Effects) -> None:
-        """Perform the effects of an addition, and send what waited for it."""
+        """Perform the effects of an addition, and send the records that waited."""
         self.perform(effects)
         if self._sender is not None:
             self._sender.check_now()

@@ -1,6 +1,6 @@
 """The requests of a producer to its transaction coordinator.
 
-`TransactionMachine` decides what is asked, one request at a time. `TxnCoordinator`
+`TransactionMachine` decides which request is sent, one at a time. `TxnCoordinator`
 sends it and gives the machine the answer. All requests take the same way (`Exchange`):
 if the connection to the coordinator is open, the request is written in the same step,
 and the answer arrives in a callback. That is the usual case and costs no task. If there
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import field
 from functools import partial
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
@@ -154,8 +155,8 @@ class Exchange(Generic[ResponseT]):
 
     Attributes:
         coordinator: sends it.
-        request: what the machine asked for. The exchange is over, and nothing of it
-            counts, once the machine asks for something else.
+        request: the machine's request. Once the machine has another one, the exchange
+            is over, and its answer is dropped.
         message: the same for the coordinator.
         code: returns the error code of an answer, and notes that there is an answer.
         answered: called with the final answer.
@@ -177,7 +178,7 @@ class Exchange(Generic[ResponseT]):
     answered: Callable[[ResponseT], None]
     failed: Callable[[KafkaError], None]
     otherwise: Callable[[], None] | None = None
-    unanswered: Unanswered | None = None
+    unanswered: Unanswered = field(default_factory=Unanswered)
     min_version: int = 0
     max_version: int | None = None
     deadline: float = inf
@@ -186,7 +187,9 @@ class Exchange(Generic[ResponseT]):
 
     @property
     def name(self) -> str:
-        """The name of the API."""
+        """The name of the API, and how a transaction is to end."""
+        if isinstance(self.request, End):
+            return _name_of(self.request)
         return self.message.NAME.removesuffix("Request")
 
     def done(self) -> bool:
@@ -208,7 +211,7 @@ class TxnCoordinator:
     Args:
         cluster: finds the coordinator, and connects to it.
         config: the producer's options, with a ``transactional_id``.
-        machine: decides what is asked.
+        machine: decides which requests are sent.
         owner: performs the machine's decisions.
 
     Attributes:
@@ -243,7 +246,7 @@ class TxnCoordinator:
     # ---- one way for all requests ----------------------------------------------------
 
     def send(self, request: Request) -> None:
-        """Send what the machine asks for."""
+        """Send a request of the machine."""
         match request:
             case End():
                 self._end(request)
@@ -270,11 +273,12 @@ class TxnCoordinator:
         ):
             self._leave_to_task(exchange)
             return
-        if exchange.unanswered is not None:
-            exchange.unanswered.sent()
+        exchange.unanswered.sent()
         timeout = self._request_timeout
-        if exchange.deadline < inf:
-            timeout = max(0.001, min(timeout, exchange.deadline - self._now()))
+        if exchange.awaits_markers:
+            # Not only the time that is left: a connection is closed whose request gets
+            # no answer in its time, and others use it, too.
+            timeout = min(timeout, self._transaction_timeout)
         connection.submit_to(
             exchange, message, timeout=timeout, max_version=exchange.max_version
         )
@@ -318,19 +322,17 @@ class TxnCoordinator:
 
     async def _repeat(self, exchange: Exchange[ResponseT]) -> None:
         left = exchange.deadline - self._now()
-        unanswered = exchange.unanswered
         request = exchange.request
-        what = _what(request) if isinstance(request, End) else exchange.name
         try:
             answer = await self.rpc.repeat(
                 exchange.message,
-                self._attempts(what, None if left == inf else max(0.0, left)),
+                self._attempts(exchange.name, None if left == inf else max(0.0, left)),
                 timeout=self._request_timeout,
                 code=exchange.code,
                 max_version=exchange.max_version,
                 min_version=exchange.min_version,
                 pace=Pace(0) if exchange.awaits_markers else self._busy(),
-                on_sent=None if unanswered is None else unanswered.sent,
+                on_sent=exchange.unanswered.sent,
                 check=partial(self._check_asked, request),
             )
         except KafkaError as failure:
@@ -610,7 +612,7 @@ class TxnCoordinator:
             if is_first and found in FENCING and is_tv2 and last is not None:
                 self._end_after_markers(request, last, answer)
                 return
-            what = f"{_what(request)} was refused"
+            what = f"{_name_of(request)} was refused"
             refused = self.error(found, what, api=ApiKey.END_TXN)
         elif is_tv2 and answer.producer_id >= 0:
             identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
@@ -717,7 +719,7 @@ class TxnCoordinator:
         identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
         if self._machine.rechecked(request, code, identity):
             return
-        refused = self.error(code, f"{_what(request)} again", api=ApiKey.END_TXN)
+        refused = self.error(code, f"{_name_of(request)} again", api=ApiKey.END_TXN)
         if code in FENCING:
             owner.perform(self._machine.fence(refused))
         else:
@@ -734,11 +736,11 @@ class TxnCoordinator:
 
         def check() -> None:
             if unanswered.is_pending and not is_harmless:
-                raise ClosedError(f"{self.rpc.name}: {_what(request)} got no answer")
+                raise ClosedError(f"{self.rpc.name}: {_name_of(request)} got no answer")
 
         return await self.rpc.repeat(
             attempts.message,
-            self._attempts(_what(request), within),
+            self._attempts(_name_of(request), within),
             timeout=self._request_timeout,
             code=code,
             max_version=attempts.max_version,
@@ -749,7 +751,7 @@ class TxnCoordinator:
         )
 
 
-def _what(request: End) -> str:
+def _name_of(request: End) -> str:
     return f"EndTxn ({'commit' if request.is_commit else 'abort'})"
 
 

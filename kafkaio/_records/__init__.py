@@ -2,7 +2,7 @@
 
 There are two implementations of the loops over records: compiled (the ``.pyx`` file
 with its ``.pxi`` files), and in pure Python (`_pure`, `_cursor`, `_columns`, `_append`
-and others). The pure one defines what is right; the tests compare the compiled one with
+and others). The pure one is the reference; the tests compare the compiled one with
 it, errors included. `_impl` chooses between them. The rest of kafkaio imports
 ``batch``.
 """

@@ -120,7 +120,7 @@ cdef class Gathered:
 
 
 cdef inline void go_back(Gathered column, const Target *mark) noexcept:
-    # Undoes what was added from a batch that turned out to be corrupt.
+    # Removes the records of a batch that turned out to be corrupt.
     column.target.length = mark.length
     column.target.size = mark.size
     column.target.null_count = mark.null_count

@@ -98,7 +98,7 @@ class ColumnsBuilder:
             data: holds the records; nothing refers to it afterwards.
             position: where they begin; they fill the data to its end.
             count: the number of records.
-            origin: what they have in common.
+            origin: the facts that they share.
             end: records from this offset on are left out.
 
         Returns:

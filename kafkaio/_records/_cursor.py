@@ -1,4 +1,4 @@
-"""The cursor over a batch's records: the pure twin, which defines what is right."""
+"""The cursor over a batch's records: the pure twin, which is the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RecordCursor:
         data: holds the records.
         position: where they begin; they fill the data to its end.
         count: the number of records.
-        origin: what they have in common; records before its start offset are left out.
+        origin: the facts that they share; records before its start offset are left out.
         batch_end: the offset after the batch.
 
     Attributes:

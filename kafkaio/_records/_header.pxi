@@ -98,7 +98,7 @@ cdef class BatchHeader:
             self._held = Held(self._data)
 
     def origin(self, topic, partition, int64_t start_offset):
-        """What the batch's records have in common, for the decoder."""
+        """Return the facts that the batch's records share, for the decoder."""
         # Without the constructor of the named tuple, which takes three times as long.
         return new_tuple(
             Origin,

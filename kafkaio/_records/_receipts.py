@@ -1,9 +1,9 @@
 """The outcome of a producer's records: receipts and deliveries, the pure twins.
 
-A *receipt* holds the outcome of the records of one batch. A *delivery* is what the user
-gets for one record: a receipt and the record's index in it. So an acknowledgement costs
-the same for a batch of one record and one of thousands. If a batch is divided, its
-receipt refers each record to a new receipt, and deliveries follow.
+A *receipt* holds the outcome of the records of one batch. A *delivery* is the user's
+object for one record: a receipt and the record's index in it. So an acknowledgement
+costs the same for a batch of one record and one of thousands. If a batch is divided,
+its receipt refers each record to a new receipt, and deliveries follow.
 
 `_receipts.pxi` has the compiled twins; this module is the reference.
 """

@@ -4,7 +4,7 @@
 # and integers, so it cannot be part of a cycle, and a list of many records costs the
 # collector little. `ConvertedRecord`, for deserialized keys and values, is tracked.
 
-# What the records of a batch have in common.
+# The facts that the records of a batch share.
 @cython.final
 @cython.no_gc
 cdef class Place:

@@ -191,7 +191,7 @@ cdef class RecordStream:
         return self.send(None)
 
     def send(self, value):
-        """Continue what is awaited, as the same method of coroutines."""
+        """Continue the awaited operation, as the same method of coroutines."""
         cdef PyObject *result = NULL
         cdef int state = stream_send(self, <PyObject *>value, &result)
         if state == PYGEN_NEXT:
@@ -219,7 +219,7 @@ cdef class RecordStream:
             raise
 
     def close(self):
-        """End what is awaited."""
+        """End the awaited operation."""
         self._is_asked = False
         waiting, self._waiting = self._waiting, None
         if waiting is not None:

@@ -1,7 +1,7 @@
 # Reads and writes numbers, fields and records in memory.
 #
 # Every function that reads takes the position to read from and the end of the data, and
-# returns the position after what it has read, or NULL if the data is corrupt. A size is
+# returns the position after the last byte read, or NULL if the data is corrupt. A size is
 # compared with the bytes that are left; it is never added to a pointer first, which
 # could overflow. The pure twin raises the error for corrupt data: see `refuse`.
 
@@ -33,7 +33,7 @@ cdef class Held:
         return PyBytes_CheckExact(<object>self._buffer.obj)
 
 
-# What the records of a batch have in common, for parse_record.
+# The facts that the records of a batch share, for parse_record.
 cdef struct Scan:
     int64_t start_offset
     int64_t base_offset

@@ -1,4 +1,4 @@
-"""The five compression codecs, with a limit on what they decompress.
+"""The five compression codecs, with a limit on the decompressed bytes.
 
 The settings follow what Java writes and accepts. Its consumers and brokers refuse LZ4
 frames with linked blocks. It writes snappy in the framing of snappy-java ("xerial"),

@@ -23,7 +23,7 @@ class Section(NamedTuple):
         data: holds the records.
         position: where they begin; they fill the data to its end.
         record_count: the number of records.
-        origin: what they have in common.
+        origin: the facts that they share.
     """
 
     data: bytes

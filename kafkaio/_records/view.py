@@ -64,7 +64,7 @@ class RecordBatch(BatchHeader, ReadableBatch):
     def prepare(self, most: int) -> bool:
         """Decompress the records, or about ``most`` bytes more of them.
 
-        What was decompressed is kept for the next call that reads the records.
+        The decompressed bytes are kept for the next call that reads the records.
 
         Returns:
             Whether they can be read at once: `prepare` need not be called again.

@@ -17,7 +17,7 @@ from weakref import ref
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.observer import Observed
 
-#: How often a snapshot is tried while the event loop's thread changes what it reads.
+#: Attempts at a snapshot, which fails if the event loop's thread changes a dict.
 _ATTEMPTS: Final = 5
 
 
@@ -26,7 +26,7 @@ class Gauge:
     """One figure.
 
     Attributes:
-        help: what it says.
+        help: its description.
         labels: the names of its labels, beside those that every figure has.
         join: combines the figures of several objects.
         is_total: whether it only grows, so that the figure of a closed object stays.
@@ -130,7 +130,7 @@ class Sources:
         open_[key] = kind, name, os.getpid(), weak
 
     def remove(self, source: Observed) -> None:
-        """Note that an object has closed; what it has counted stays."""
+        """Note that an object has closed; its totals stay."""
         found = self._open.pop(id(source), None)
         if found is None:
             return
@@ -185,7 +185,7 @@ class Sources:
 
 
 def put(figures: Figures, name: str, labels: tuple[str, ...], value: float) -> None:
-    """Add a reading to figures; it is joined with what is there."""
+    """Add a reading to figures, joined with an earlier one of the same labels."""
     key = name, labels
     before = figures.get(key)
     value = float(value)

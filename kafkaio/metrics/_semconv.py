@@ -80,7 +80,7 @@ class Instrument:
     Attributes:
         name: its name.
         unit: its unit.
-        help: what it says.
+        help: its description.
     """
 
     name: str

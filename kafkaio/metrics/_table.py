@@ -2,7 +2,7 @@
 
 A row of `EVENTS` reads the arguments of an event as the values of its labels and its
 amounts, and names the metrics of each exporter that get one of these amounts.
-`MeasuringObserver` turns the rows into methods. An exporter adds what is its own: how
+`MeasuringObserver` turns the rows into methods. An exporter adds its own parts: how
 its metrics are made, spans, contexts.
 
 Invariant: every event of `kafkaio.Observer` has a row or is in `WITHOUT_METRIC`
@@ -29,7 +29,7 @@ _RENEWAL: Final = {True: "renewal", False: "first"}
 
 
 class Row(NamedTuple):
-    """What one event measures.
+    """The measurements of one event.
 
     Attributes:
         read: has the parameters of the event.
@@ -277,7 +277,7 @@ class MeasuringObserver(Observer, ABC):
     def __init__(self, *, partition_labels: bool) -> None:
         self.sources: Sources = Sources(partition_labels=partition_labels)
         self._by_partition = partition_labels
-        # How each event is read, and what it adds to by the values of its labels.
+        # The reader of each event, and its adders by the values of its labels.
         self._events: dict[
             str, tuple[Callable[..., Figures], dict[tuple[object, ...], Adders]]
         ]

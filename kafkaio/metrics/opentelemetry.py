@@ -44,7 +44,7 @@ from kafkaio.types import Headers, Record, TopicPartition
 
 __all__ = ["OpenTelemetryObserver", "RecordSequence", "Spans"]
 
-#: For what there are spans.
+#: The objects that have spans.
 Spans: TypeAlias = Literal["batch", "record", "none"]
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
@@ -124,9 +124,9 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
         max_links: so many records of a batch are looked at for links.
 
     Attributes:
-        inject: what a producer calls for the headers of each record; None if the
-            context is not to go with it.
-        sources: what the gauges are read from.
+        inject: called by a producer for the headers of each record; None without
+            propagation of the context.
+        sources: the objects that gauges are read from.
 
     Raises:
         ArgumentValueError: ``spans`` is none of these words.
@@ -365,7 +365,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
 
         Yields:
             The span; with ``spans="none"`` one that records nothing, and the current
-            span stays what it is.
+            span does not change.
         """
         first = what if isinstance(what, Record) else next(iter(what))
         records = (what,) if isinstance(what, Record) else what

@@ -62,7 +62,7 @@ class Family:
     """A metric before it is made.
 
     Attributes:
-        help: what it says.
+        help: its description.
         labels: its labels beside ``client_id``. ``topic`` is followed by ``partition``
             if that was asked for.
     """
@@ -304,7 +304,7 @@ class PrometheusObserver(MeasuringObserver, exporter="prometheus"):
 
     Attributes:
         client_id: the label.
-        sources: what the gauges are read from.
+        sources: the objects that gauges are read from.
 
     Raises:
         ImportError: prometheus-client is not installed.

@@ -231,6 +231,7 @@ def broker_error(
         group: the group that it was about.
         transactional_id: the transactional id that it was about.
     """
+    # A code that is not known becomes UNKNOWN_SERVER_ERROR, which is not repeated.
     known = ErrorCode(code)
     kind = _CLASSES.get(known, BrokerError)
     if kind is AuthorizationError:

@@ -61,8 +61,10 @@ def encode_into(message: Message, version: int, out: bytearray) -> list[Buffer]:
     encoder = _ENCODERS.get((type(message), version))
     if encoder is None:
         _check_version(type(message), version)
+        # Compiled on first use: a process uses a few of the hundreds of versions.
         encoder = compile_encoder(type(message), version)
         _ENCODERS[type(message), version] = encoder
+    # Filled by the encoder: record data in between is not copied.
     parts: list[Buffer] = []
     try:
         encoder(message, out, parts)
@@ -180,6 +182,7 @@ def _check_rest(
     message was read in a wrong way.
     """
     left = len(data) - position
+    # Not in requests: a broker is strict with its clients, as Kafka is.
     is_flexible = issubclass(message, Response) and message.is_flexible(version)
     if not (is_flexible and left == 1 and data[position] == 0):
         raise ProtocolError(f"{message.NAME} v{version}: {left} bytes are left over")

@@ -34,7 +34,7 @@ from kafkaio.protocol._primitives import (
     read_uvarint,
     skip_tags,
 )
-from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
+from kafkaio.protocol._source import FIXED, FunctionSource, default_of, minimum_size
 
 #: Takes the buffer, the position and the buffer's end; returns the position after it.
 Decoder = Callable[[Buffer, int, int], tuple[Message, int]]
@@ -102,7 +102,7 @@ def compile_sliced_decoder(message: type[Message], version: int) -> SlicedDecode
     return decode
 
 
-class _DecoderSource(Source):
+class _DecoderSource(FunctionSource):
     def __init__(self, message: type[Message], version: int) -> None:
         super().__init__(message, version)
         self._is_answer = issubclass(message, Response)
@@ -118,6 +118,7 @@ class _DecoderSource(Source):
     def flush(self) -> None:
         if not self._run:
             return
+        # Fields of fixed size that follow one another are read by one call.
         run, self._run = self._run, []
         unpack, size = self.packing("".join(form for _, form in run), "unpack_from")
         targets = ", ".join(target for target, _ in run)
@@ -267,6 +268,8 @@ class _DecoderSource(Source):
         nullable = field.is_nullable(self.version)
         length = self._length(field, is_string=False)
         self._begin_value(field, target, length, nullable=nullable)
+        # An array cannot have more elements than the rest of the bytes has room for: so
+        # a forged length fills no memory.
         least = minimum_size(field, self.version, flexible=self.flexible)
         self.line(
             f"if {length} * {least} > end - p: bad_length('{field.name}', {length})"

@@ -12,7 +12,7 @@ from struct import pack
 
 from kafkaio.protocol._message import ZERO_UUID, Buffer, Field, Message, Struct
 from kafkaio.protocol._primitives import spread, string_length, uvarint
-from kafkaio.protocol._source import FIXED, Source, differs
+from kafkaio.protocol._source import FIXED, FunctionSource, differs
 
 #: Takes the message, a bytearray with the bytes that precede it, and the list to which
 #: it appends the finished buffers.
@@ -41,7 +41,7 @@ def compile_encoder(message: type[Message], version: int) -> Encoder:
     return encode
 
 
-class _EncoderSource(Source):
+class _EncoderSource(FunctionSource):
     def __init__(self, message: type[Message], version: int) -> None:
         super().__init__(message, version)
         self._run: list[tuple[str, str]] = []
@@ -56,6 +56,7 @@ class _EncoderSource(Source):
     def flush(self) -> None:
         if not self._run:
             return
+        # Fields of fixed size that follow one another are written by one call.
         run, self._run = self._run, []
         packer, _ = self.packing("".join(form for _, form in run), "pack")
         self.line(f"out += {packer}({', '.join(value for value, _ in run)})")
@@ -64,6 +65,8 @@ class _EncoderSource(Source):
         """Add code that encodes the struct in the variable ``name``."""
         plain, tagged = self.fields(kind)
         for field in kind.SCHEMA:
+            # A value that the version cannot carry is an error and not dropped, unless
+            # Kafka's schema says that it may be.
             if not field.present(self.version) and not field.ignorable:
                 test = differs(field, f"{name}.{field.name}")
                 self.line(f"if {test}: unsupported({self._at(field)})")
@@ -98,6 +101,7 @@ class _EncoderSource(Source):
             return f"out.append({0 if field.is_tagged(self.version) else 255})"
         if self.compact(field):
             return "out.append(0)"
+        # The length -1, in the size that the type has for it.
         size = 2 if field.type == "string" and not field.array else 4
         return f"out += {bytes([255] * size)!r}"
 
@@ -126,6 +130,7 @@ class _EncoderSource(Source):
     def _text_or_bytes(self, field: Field, local: str) -> None:
         size = self.fresh("n")
         if field.type == "string":
+            # The length is that of the bytes, not of the characters.
             self.line(f"{local} = {local}.encode()")
         self.line(f"{size} = len({local})")
         self._length(field, size, is_string=field.type == "string")

@@ -33,6 +33,7 @@ _FOREIGN = (b"\x15\x03", b"\x16\x03", b"HTTP", b"SSH-")
 
 
 def _unacceptable(data: Buffer, position: int, size: int, limit: int) -> str:
+    # TLS or HTTP at this place is the usual cause of an impossible length.
     start = bytes(data[position : position + LENGTH_SIZE])
     hint = "is this port a Kafka listener of the right security protocol?"
     if size >= 0 and not start.startswith(_FOREIGN):
@@ -71,6 +72,7 @@ class FrameBuffer:
         """
         frames: list[Buffer] = []
         view = memoryview(data)
+        # The usual case is a whole frame in one piece, which is copied once.
         position = self._continue(view, frames) if self._partial else 0
         while len(view) - position >= LENGTH_SIZE:
             size = frame_size(view, position, self._max)

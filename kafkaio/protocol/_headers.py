@@ -45,6 +45,8 @@ def encode_request_header(
     Raises:
         ProtocolError: if the API is unknown, or the client id is too long.
     """
+    # The template begins with room for length and fixed fields, which stand before it
+    # here.
     rest = _blank(api_key, version, client_id)[_REQUEST.size :]
     return _FIXED.pack(api_key, version, correlation_id) + rest
 
@@ -77,9 +79,12 @@ def encode_request_parts(
     The record data must not change until the buffers have been sent.
     """
     api_key = request.API_KEY
+    # A copy of the template: one for each request, so that requests can be encoded side
+    # by side.
     first = bytearray(_blank(api_key, version, client_id))
     parts = encode_into(request, version, first)
-    size = sum(map(len, parts)) - _LENGTH.size  # which does not count itself
+    # Last, when the length is known; it does not count itself.
+    size = sum(map(len, parts)) - _LENGTH.size
     _REQUEST.pack_into(first, 0, size, api_key, version, correlation_id)
     return parts
 
@@ -180,6 +185,8 @@ def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsRespons
     position = _LENGTH.size
     if len(frame) < position + _ERROR.size:
         raise ProtocolError(f"{len(frame)} bytes are not an answer to ApiVersions")
+    # The error code is the first field in all versions, and the header never has tags
+    # (KIP-511).
     (code,) = _ERROR.unpack_from(frame, position)
     if code != ErrorCode.UNSUPPORTED_VERSION:
         return decode_response(ApiVersionsResponse, version_asked, frame)
@@ -201,6 +208,7 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     if len(frame) < _FIXED.size:
         raise ProtocolError(f"a request of {len(frame)} bytes has no header")
     api_key, version, _ = _FIXED.unpack_from(frame)
+    # Since version 2 of the header it ends with tagged fields (KIP-482).
     header_version = 2 if request_type(api_key).is_flexible(version) else 1
     return decode_from(RequestHeader, header_version, frame, 0)
 

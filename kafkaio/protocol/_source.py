@@ -1,4 +1,4 @@
-"""Generate Python source line by line: what both compilers of the codec share."""
+"""Generate Python source line by line, for both compilers of the codec."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIXED = {
 }
 
 
-class Source(ABC):
+class FunctionSource(ABC):
     """The source of a function for one message class at one version.
 
     Adjacent values of fixed size form a run, which one ``struct`` call reads or writes.

@@ -1,4 +1,4 @@
-"""What a client needs on a hostile network: TLS settings, logins, tokens.
+"""TLS settings, logins and tokens of a client.
 
 Users import from this package only the ready providers of OAUTHBEARER tokens. The
 options ``security_protocol``, ``ssl_...`` and ``sasl_...`` decide everything else.

@@ -447,7 +447,7 @@ class MskToken:
             raise ConfigurationError("give profile or role_arn, not both")
         of_role = (role_session_name, role_external_id, role_keys, sts_region)
         if role_arn is None and any(fact is not None for fact in of_role):
-            raise ConfigurationError("what is of a role needs role_arn")
+            raise ConfigurationError("the arguments of a role need role_arn")
         if role_keys is not None and len(role_keys) not in {2, 3}:
             raise ConfigurationError(
                 "role_keys is an access key id, a secret access key, and perhaps the "

@@ -44,7 +44,7 @@ def resolve(name: str, value: str) -> str:
 
     Raises:
         ConfigurationError: the variable, the file or the key does not exist. The
-            message names the reference and nothing of what it stands for.
+            message names the reference, and not its value.
     """
     return _REFERENCE.sub(lambda found: _look_up(name, found), value)
 

@@ -59,7 +59,7 @@ class SparkOption(NamedTuple):
         uses: where it has an effect.
         ignored: where it is accepted without effect, with a warning.
         default: the default, as text for the guide.
-        doc: what it means.
+        doc: its meaning.
         field: the field that has the value.
     """
 
@@ -100,7 +100,7 @@ def spark_option(  # noqa: PLR0913 - one for each fact
 
     Args:
         default: the default value.
-        doc: what it means, in Markdown.
+        doc: its meaning, in Markdown.
         name: the name in Spark's spelling; by default that of the field in camelCase.
         only: whether it has an effect in batches or in streams only.
         is_ignored_else: whether it is accepted without effect elsewhere.
@@ -120,7 +120,7 @@ def declared_by(
 
     Args:
         config: `ReadOptions` or `WriteOptions`.
-        use: what the class is for.
+        use: the use of the class.
     """
     batch: Use = "batch read" if use == "read" else "batch write"
     stream: Use = "stream read" if use == "read" else "stream write"
@@ -197,7 +197,7 @@ def divided(
     declared: Iterable[SparkOption],
     refused: Mapping[str, str],
 ) -> tuple[dict[SparkOption, str], dict[str, str]]:
-    """Divide what was given into options of the data source and those of ``kafka.*``.
+    """Divide given options into those of the data source and those of ``kafka.*``.
 
     Args:
         options: texts by name; letter case is ignored.

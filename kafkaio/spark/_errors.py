@@ -117,7 +117,7 @@ def explained(what: str) -> Iterator[None]:
     """Turn an error of kafkaio into a `DataSourceError` of one sentence.
 
     Args:
-        what: what the block does, such as ``"reading orders-0"``.
+        what: the work of the block, such as ``"reading orders-0"``.
 
     Raises:
         DataSourceError: in place of any other `KafkaError`, but for a
@@ -238,7 +238,7 @@ def warn(kind: str, subject: object, text: str, count: int = 1) -> None:
 
     Args:
         kind: what happened.
-        subject: what it happened to.
+        subject: its object, such as a topic.
         text: the warning.
         count: how many warnings this one stands for.
     """

@@ -133,7 +133,7 @@ class TaskAttempt:
         marker_topic: the topic on whose partition 0 groups keep markers.
         config: the options of the producer. Its ``transactional_id`` and the options
             of the client are not taken from it.
-        on_mismatch: what a replay with other rows does: ``fail`` or ``warn``.
+        on_mismatch: how to treat a replay with other rows: ``fail`` or ``warn``.
         run: the execution of the write that it belongs to. The driver of the run must
             decide on transactions that it leaves open. An empty run has no driver: the
             attempt leaves no transaction open, and a task with other rows than before
@@ -173,7 +173,7 @@ class TaskAttempt:
         Raises:
             AttemptFailed: another attempt has fenced this one; or it is not known
                 whether its commit succeeded. Another attempt can be made.
-            ReplayMismatch: the input is not what was committed.
+            ReplayMismatch: the input differs from the committed rows.
             KafkaError: the cluster refused something, or did not answer; nothing was
                 committed.
         """
@@ -224,7 +224,7 @@ class TaskAttempt:
         return sharing(self.client, self.options())
 
     async def start(self, producer: Producer) -> None:
-        """Fence all other attempts, and end what they have open.
+        """Fence all other attempts, and end their open transactions.
 
         Raises:
             KafkaError: what `Producer.start` raises, or the markers cannot be kept.

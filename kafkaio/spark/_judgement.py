@@ -91,7 +91,7 @@ class VersionName:
 
     @property
     def scope(self) -> str:
-        """What the names of all tasks of the application begin with."""
+        """The common beginning of the names of all tasks of the application."""
         return marker_scope(self.prefix, self.app)
 
     def id_of(self, task: int) -> str:

@@ -96,8 +96,8 @@ class KafkaProperties:
             defaults: values by Kafka's names, for those that were not given.
 
         Raises:
-            ConfigurationError: a reference cannot be resolved, or what it stands for
-                is impossible; the message does not have the value.
+            ConfigurationError: a reference cannot be resolved, or its value is
+                impossible; the message does not have the value.
         """
         values: dict[str, object] = {
             n: _resolved(f"kafka.{n}", v) for n, v in self._given if n != _JAAS

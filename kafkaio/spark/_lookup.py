@@ -313,7 +313,7 @@ class _Asker:
 
     Args:
         client: a started client.
-        level: decides what the latest offset is.
+        level: the isolation level, which decides the latest offset.
         began: the start of the time limit, by the monotonic clock.
     """
 
@@ -405,7 +405,7 @@ class _Asker:
             except KafkaError as error:
                 failures.append(error)
             if set(partitions) != set(expected):
-                # A look-up of what is gone would be repeated until its time is over.
+                # A look-up of deleted partitions would go on until its time limit.
                 tasks.cancel_scope.cancel()
         if failures:
             raise failures[0]

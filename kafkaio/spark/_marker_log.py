@@ -99,7 +99,7 @@ class MarkerUndecided(KafkaError):
 
 
 class MarkerLog:
-    """What a client has read of a topic of markers. It is kept with the client.
+    """The markers that a client has read of a topic. Kept with the client.
 
     Args:
         client: a started client.
@@ -137,7 +137,7 @@ class MarkerLog:
     ) -> None:
         """Read up to the *begun* that an attempt has written, and make sure of it.
 
-        A log that was cut, or is another one, may be shorter than what was read.
+        A log that was truncated or made again may be shorter than the last position.
 
         Raises:
             RequestTimeout: as `read_to` says.
@@ -159,7 +159,7 @@ class MarkerLog:
         Args:
             client: the client.
             end: the offset after the last one to be read.
-            anew: whether what was read before is not to be believed.
+            anew: whether to read the log from its beginning.
 
         Raises:
             RequestTimeout: the leader did not answer, or did not have it, in time.
@@ -183,7 +183,7 @@ class MarkerLog:
             self._warn_of_strangers()
 
     async def read_all(self, client: Client) -> None:
-        """Read what is in the log at this moment, as `read_to` does."""
+        """Read the log to its present end, as `read_to` does."""
         found = await client.offsets({self.at: "latest"})
         end = found[self.at]
         assert end is not None  # the latest offset is always known
@@ -475,7 +475,7 @@ class TopicMarkers:
         return marker_in(found[at])
 
     async def again(self, name: TaskName, run: str) -> AppState:
-        """Read what has been written since `begin`.
+        """Read the markers that were written since `begin`.
 
         Raises:
             KafkaError: the log was not read.

@@ -1,4 +1,4 @@
-"""The names of tasks, and of what is kept for them in Kafka."""
+"""The names of tasks, and of their markers in Kafka."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class TaskName:
 
     @property
     def scope(self) -> str:
-        """What the names of all tasks of the application begin with."""
+        """The common beginning of the names of all tasks of the application."""
         return marker_scope(self.prefix, self.app)
 
 
 def marker_scope(prefix: str, app: str) -> str:
-    """Return what the names of all tasks of an application begin with."""
+    """Return the common beginning of the names of all tasks of an application."""
     return f"{prefix}-{app}"
 
 

@@ -333,11 +333,11 @@ def _has_rows(marker: RowsMarker) -> bool:
 class Verdict(Enum):
     """The driver's decision on a repetition."""
 
-    #: Commit what its tasks hold: it completes what other runs have committed.
+    #: Commit its open transactions: they complete the rows of other runs.
     COMMIT = "commit"
-    #: Drop what its tasks hold: the version is in, in these or in other tasks.
+    #: Abort its open transactions: the version is in, in these or in other tasks.
     COMPLETE = "complete"
-    #: Drop what its tasks hold: its rows and those that are in do not go together.
+    #: Abort its open transactions: its rows and those that are in do not match.
     MISMATCH = "mismatch"
 
 

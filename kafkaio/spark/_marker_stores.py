@@ -30,11 +30,11 @@ class MarkerStorePort(Protocol):
         """Check, once for each worker, that markers can be kept."""
 
     async def begin(self, tx: Transaction, name: TaskName, run: str) -> AppState:
-        """Note that the task's transaction has begun, and read what was before."""
+        """Record that the task's transaction has begun; return the state before."""
         ...
 
     async def again(self, name: TaskName, run: str) -> AppState:
-        """Read what has been noted since `begin`."""
+        """Return the state with the markers since `begin`."""
         ...
 
     async def mark(

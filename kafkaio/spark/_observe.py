@@ -38,7 +38,7 @@ def offsets_behind(lag: Mapping[TopicPartition, int]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatistics:
-    """What a streaming query was behind when its last micro-batch ended.
+    """The lag of a streaming query at the end of its last micro-batch.
 
     Attributes:
         lag: how many offsets behind each partition was.
@@ -61,12 +61,12 @@ class ObservedQuery:
         self._statistics = QueryStatistics(MappingProxyType({}), MappingProxyType({}))
 
     def progressed(self, lag: Mapping[TopicPartition, int]) -> None:
-        """Note what it is behind now."""
+        """Set the present lag."""
         # A new object each time: readers of other threads never see half of a change.
         self._statistics = QueryStatistics(
             MappingProxyType(dict(lag)), MappingProxyType(offsets_behind(lag))
         )
 
     def statistics(self) -> QueryStatistics:
-        """Return what it was behind when its last micro-batch ended."""
+        """Return the lag at the end of the last micro-batch."""
         return self._statistics

@@ -43,7 +43,7 @@ Offsets: TypeAlias = Mapping[TopicPartition, int]
 #: The question to a partition's leader: one of its ends, or a time in milliseconds.
 Moment: TypeAlias = Literal["earliest", "latest"] | int
 
-#: What the key of a topic's id begins with, and the form of the id.
+#: The beginning of the key of a topic's id, and the form of the id.
 _ID: Final = "kafkaio.topic-id:"
 _UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ENDS: Mapping[int, Moment] = {EARLIEST: "earliest", LATEST: "latest"}
@@ -225,7 +225,7 @@ def limited(
 ) -> dict[TopicPartition, int]:
     """Return the end of a micro-batch of at most so many offsets.
 
-    Each partition gets a share in proportion to what it has, rounded down, but at least
+    Each partition gets a share in proportion to its offsets, rounded down, but at least
     one offset, as in Spark's own connector.
 
     Args:
@@ -283,7 +283,7 @@ class TriggerDelay:
         return False
 
 
-# Ranges and what was lost.
+# Ranges and lost records.
 
 
 class PlannedRanges(NamedTuple):
@@ -362,7 +362,7 @@ def outside(
 def inside(
     ranges: Iterable[OffsetRange], earliest: Offsets, latest: Offsets
 ) -> list[OffsetRange]:
-    """Return what the logs have of ranges, in their order, without the empty ones.
+    """Return the parts of ranges that the logs have, in order, without empty ones.
 
     Args:
         ranges: what is to be read.

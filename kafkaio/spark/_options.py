@@ -281,7 +281,7 @@ class ReadOptions:
 
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts
-                another one; the message names it and says what is needed.
+                another one; the message names it and the remedy.
         """
         use: Use = "stream read" if is_stream else "batch read"
         own, given = divided(options, use, every_option(), _REFUSED_READ)
@@ -314,7 +314,7 @@ class ReadOptions:
 
     @property
     def topics(self) -> ReadTopics:
-        """What is read."""
+        """The topics to read."""
         found = self.subscribe or self.subscribe_pattern or self.assign
         assert found is not None  # checked when this was made
         return found
@@ -460,7 +460,7 @@ class WriteOptions:
 
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts
-                another one; the message names it and says what is needed.
+                another one; the message names it and the remedy.
         """
         use: Use = "stream write" if is_stream else "batch write"
         # Accepted for users of Spark's connector: a column `headers` is always written.
@@ -597,7 +597,7 @@ def check_read(options: Mapping[str, str]) -> None:
         # As a stream first: a batch would warn of options that only streams have.
         ReadOptions.of(options, is_stream=True)
     except ConfigurationError:
-        # Of the two errors, the one that fits what the user meant.
+        # Of the two errors, the one that fits the user's intention.
         has_end = any(name.lower().startswith("ending") for name in options)
         ReadOptions.of(options, is_stream=not has_end)
 
@@ -613,7 +613,7 @@ def includes_headers(options: Mapping[str, str]) -> bool:
 
 
 def _check_one_of_topics(names: Iterable[str]) -> None:
-    """Check that one of the options that were given says what is read.
+    """Check that exactly one of the given options names topics.
 
     Raises:
         ConfigurationError: none does, or several do.
@@ -627,7 +627,7 @@ def _check_one_of_topics(names: Iterable[str]) -> None:
 
 
 def _fetch_bytes(kafka: KafkaProperties) -> int:
-    """Return what the connector was tuned to, or the default."""
+    """Return the value for the connector's option, or the default."""
     tuned = (kafka.get("max.partition.fetch.bytes") or "").strip()
     # A text that is not a number is refused with the other options of Kafka.
     return int(tuned) if re.fullmatch("[0-9]{1,10}", tuned) else _FETCH_BYTES

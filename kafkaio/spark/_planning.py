@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 from kafkaio.types import OffsetRange
 
-#: What one task reads, in this order.
+#: The ranges of one task, in the order in which it reads them.
 Task = tuple[OffsetRange, ...]
 
 
@@ -87,7 +87,7 @@ def _parts(r: OffsetRange, total: int, wanted: int) -> int:
 
 
 def _divided(r: OffsetRange, parts: int) -> list[OffsetRange]:
-    """Divide a range into parts of equal size; the last ones get what is over."""
+    """Divide a range into parts of equal size; the last ones get the remainder."""
     found, start, left = [], r.start, _size(r)
     for part in range(parts):
         size = left // (parts - part)

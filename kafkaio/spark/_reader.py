@@ -80,8 +80,7 @@ class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not fol
 class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not followed
     """Reads topics once, between two offsets for each partition.
 
-    The offsets are looked up when the query is planned: what is written later is not
-    read.
+    The offsets are looked up when the query is planned: later records are not read.
 
     Args:
         options: of the read.
@@ -132,7 +131,7 @@ def partitions_of(
 
     Args:
         options: of the read.
-        ranges: what is read.
+        ranges: the ranges to read.
         topic_ids: the ids of their topics, as far as brokers have them.
     """
     tasks = plan(
@@ -216,7 +215,7 @@ async def _batches(
         except OffsetOutOfRange:
             if options.fail_on_data_loss:
                 raise
-            # Retention has deleted records since the plan: read what is left.
+            # Retention has deleted records since the plan: read the rest.
             ranges = await _there(client, options, reader.remaining(), topic_ids)
         except UnknownTopicOrPartition as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_ID:
@@ -231,7 +230,7 @@ async def _there(
     ranges: list[OffsetRange],
     topic_ids: Mapping[str, UUID],
 ) -> list[OffsetRange]:
-    """Return what the logs have of ranges, with a warning for what they lack."""
+    """Return the parts of ranges that the logs have; warn of missing parts."""
     partitions = {r.partition for r in ranges}
     earliest, latest, now = await ends_of(client, partitions, topic_ids, options)
     others = remade(topic_ids, now)

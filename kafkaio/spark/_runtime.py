@@ -53,7 +53,7 @@ class _Shelf:
         self._kept: dict[Hashable, Client | Producer] = {}
 
     async def take(self, config: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """Return what is kept for a configuration; make and start it if need be."""
+        """Return the object of a configuration; make and start it if there is none."""
         # Popped, and put back last: the order of the dict is that of use. If the start
         # fails or is cancelled, nothing half started is kept.
         found = self._kept.pop(config, None)
@@ -90,7 +90,7 @@ class _Home:
         self.transactional: KeptProducers | None = None
 
     def end(self) -> None:
-        """Close what is kept, and the loop; do nothing in a forked process."""
+        """Close the kept objects and the loop; do nothing in a forked process."""
         # A child inherits the `atexit` handlers and the sockets of its parent: closing
         # a connection here would end the parent's.
         loop = self.loop
@@ -128,7 +128,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     coroutine runs in another thread meanwhile, and nothing is kept afterwards.
 
     Raises:
-        Exception: what the coroutine raises.
+        Exception: the error of the coroutine.
     """
     try:
         asyncio.get_running_loop()

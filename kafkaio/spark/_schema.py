@@ -69,7 +69,7 @@ def projection(schema: StructType) -> tuple[ReadColumn, ...]:
 
     Raises:
         ConfigurationError: there is none, or one has an unknown name or another type;
-            the message lists what is possible.
+            the message lists the possible columns.
     """
     found = tuple(map(_column, schema.fields))
     # Arrow has columns by name: the same source twice would be ambiguous.

@@ -150,7 +150,7 @@ def _check_table(names: Iterable[str]) -> None:
 
 
 def _prepare() -> None:
-    """Make what is loaded next cheap: this is a process of Spark, at its beginning."""
+    """Make the next imports cheap: this is a process of Spark, at its start."""
     from kafkaio.spark._runtime import freeze
 
     freeze()

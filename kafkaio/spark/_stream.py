@@ -89,7 +89,7 @@ class KafkaStreamReader(
     __reduce__ = shipped
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read what there is at the first micro-batch, and end there.
+        """Read the records that exist at the first micro-batch, and end there.
 
         The offsets to end at are looked up with the first micro-batch, so that they are
         not before the offsets to start at.

@@ -63,7 +63,7 @@ _QUERY_ID: Final = "sql.streaming.queryId"
 
 @dataclass(frozen=True, slots=True)
 class TaskDone(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not followed
-    """What a task returns to the driver.
+    """The message of a task to the driver.
 
     Attributes:
         app: the application of its transaction; None without ``exactlyOnce``.
@@ -116,7 +116,7 @@ class KafkaWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
         Args:
             options: the options as they were given.
             schema: the columns of the rows.
-            overwrite: whether Spark asks to replace what is there.
+            overwrite: whether Spark asks to replace the topic's records.
 
         Raises:
             ConfigurationError: an option is impossible.

@@ -1,5 +1,6 @@
 """The names of the package for type checkers; see ``__init__.py``."""
 
+from kafkaio.testing._broker.clock import Clock as Clock
 from kafkaio.testing._broker.cluster import (
     Topic as Topic,
 )
@@ -40,6 +41,7 @@ from kafkaio.testing._broker.node import (
     LoggedRequest as LoggedRequest,
 )
 from kafkaio.testing._broker.settings import TopicSettings as TopicSettings
+from kafkaio.testing._broker.telemetry import PushedTelemetry as PushedTelemetry
 from kafkaio.testing._embedded import (
     Broker as Broker,
 )
@@ -67,7 +69,5 @@ from kafkaio.testing._security.security import (
 from kafkaio.testing._security.session import (
     Authentications as Authentications,
 )
-from kafkaio.testing._broker.clock import Clock as Clock
-from kafkaio.testing._broker.telemetry import PushedTelemetry as PushedTelemetry
 
 __all__: list[str]

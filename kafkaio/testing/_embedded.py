@@ -302,10 +302,10 @@ class Broker:
         """Create the nodes; each port is one above that of the node before."""
         bound = listener(config, "listeners") or address
         advertised = listener(config, "advertised.listeners")
-        # A broker on all interfaces tells each client the address that it came by; the
-        # name localhost is for `bootstrap`, where no client has come yet.
-        told = advertised.host if advertised else bound.host
-        host = "localhost" if told in EVERYWHERE else told
+        # On all interfaces each client is told the address that it has connected to;
+        # the name localhost is for `bootstrap`, where no client has come yet.
+        named = advertised.host if advertised else bound.host
+        host = "localhost" if named in EVERYWHERE else named
         needed = len(self._cluster.node_ids) * len(self.listeners)
         if bound.port and bound.port + needed - 1 > LARGEST_PORT:
             raise ValueError(
@@ -319,7 +319,7 @@ class Broker:
                 offset = index + number * len(self._cluster.node_ids)
                 at = self._listener(name, bound, offset)
                 one = ListenerEndpoint(name, protocol, host, at, bound.host or _ALL)
-                one.follows_client = told in EVERYWHERE
+                one.follows_client = named in EVERYWHERE
                 endpoints.append(one)
             if advertised is not None and advertised.port:
                 endpoints[0].advertised_port = advertised.port + index

@@ -346,7 +346,7 @@ def topic_factory(
 
     For fixtures that create topics on a Kafka of their own.
     """
-    # The name tells which test has left a topic behind.
+    # The name shows which test has left a topic behind.
     stem = str(request.node.name)
 
     def create(

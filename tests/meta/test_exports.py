@@ -180,6 +180,7 @@ def types_of(hint: object) -> Iterator[type]:
 #: What the embedded broker calls of its own parts, and how a cluster is run.
 INSIDE = {
     *("Acl.concerns", "AclStore.allows", "AclStore.allows_any", "Credentials.get"),
+    *("PushedTelemetry.get", "PushedTelemetry.push"),
     *("Credentials.put", "Kafka.engine", "Kafka.on", "Security.mechanism"),
     *("Security.session", "Topic.partitions", "TopicSettings.log_config"),
 }

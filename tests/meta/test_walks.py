@@ -24,9 +24,13 @@ STEP = re.compile(r"^  . +\S+  (?P<path>[\w/.]+):\d+$", re.MULTILINE)
 CLAIMS = {claim["act"].strip('"'): claim for claim in CLAIM.finditer(TEXT)}
 
 
+#: A heartbeat or a timer may fall into an act, and more easily on a busy machine.
+ATTEMPTS = 3
+
+
 @cache
-def walks() -> dict[str, str]:
-    """What the program prints of each act."""
+def walks(attempt: int = 0) -> dict[str, str]:
+    """What the program prints of each act; each attempt runs it again."""
     program = ROOT / "benchmarks" / "walks.py"
     printed = subprocess.run(
         [sys.executable, program, "--list"],
@@ -50,18 +54,29 @@ def test_the_walks_of_a_record_are_counted() -> None:
 
 @pytest.mark.parametrize("act", CLAIMS)
 def test_no_more_runs_than_the_page_says(act: str) -> None:
-    counted = COUNTED.match(walks()[act])
-    assert counted
     # Fewer on newer Pythons, where a comprehension is not a function.
-    assert int(counted["functions"]) <= int(CLAIMS[act]["functions"])
+    assert any(
+        functions_of(act, attempt) <= int(CLAIMS[act]["functions"])
+        for attempt in range(ATTEMPTS)
+    )
+
+
+def functions_of(act: str, attempt: int) -> int:
+    counted = COUNTED.match(walks(attempt)[act])
+    assert counted
+    return int(counted["functions"])
 
 
 @pytest.mark.parametrize("act", CLAIMS)
 def test_every_file_that_runs_is_named(act: str) -> None:
     section = TEXT[: CLAIMS[act].end()].rpartition("\n### ")[2]
     section += re.split(r"^###? ", TEXT[CLAIMS[act].end() :], flags=re.MULTILINE)[0]
-    ran = set(STEP.findall(walks()[act]))
-    if not kafkaio.accelerated:  # the codec in Python has files of its own
-        ran = {path for path in ran if not path.startswith("_records/")}
-    assert len(ran) > 5
-    assert {path for path in ran if f"`{path}`" not in section} == set()
+    for attempt in range(ATTEMPTS):
+        ran = set(STEP.findall(walks(attempt)[act]))
+        if not kafkaio.accelerated:  # the codec in Python has files of its own
+            ran = {path for path in ran if not path.startswith("_records/")}
+        assert len(ran) > 5
+        missing = {path for path in ran if f"`{path}`" not in section}
+        if not missing:
+            break
+    assert not missing

@@ -116,7 +116,7 @@ MUTANTS: Final = (
         function="_repeat",
         old="exchange.message,",
         new="(setattr(exchange.message, 'committed', False)"
-        " if isinstance(request, End) and unanswered.is_pending else None)"
+        " if isinstance(request, End) and exchange.unanswered.is_pending else None)"
         " or exchange.message,",
     ),
     _machine(

@@ -1,1 +1,1 @@
-"""Commands for who may do what, and how much: ACLs, users, tokens, quotas."""
+"""Commands for rights and limits: ACLs, users, tokens, quotas."""

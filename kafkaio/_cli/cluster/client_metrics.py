@@ -1,4 +1,4 @@
-"""``kafkaio client-metrics``: which metrics clients push to the brokers (KIP-714)."""
+"""``kafkaio client-metrics``: subscriptions to metrics of clients (KIP-714)."""
 
 from __future__ import annotations
 

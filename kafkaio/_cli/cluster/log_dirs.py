@@ -53,7 +53,7 @@ async def log_dirs(
 ) -> None:
     """Show the log directories of brokers.
 
-    With them how many replicas are there, and how large.
+    With the number and the size of their replicas.
     """
     async with session.admin() as admin:
         node_ids = await brokers_there(admin, broker)

@@ -210,7 +210,7 @@ async def _terminate(
 ) -> None:
     """Abort the open transaction of a transactional id, and fence its producer.
 
-    An id that is unknown is refused, so that no new one is made by mistake.
+    An unknown id is refused, so no new one is created by mistake.
     """
     from kafkaio.admin import ProducerIdAndEpoch
 

@@ -99,7 +99,7 @@ async def _reset(
 ) -> None:
     """Move the committed offsets of groups that have no members.
 
-    Shows what would be, and writes it with --execute. An offset outside of the log
+    Shows the new offsets, and writes them with --execute. An offset outside of the log
     becomes the nearest one that the log has.
     """
     execute = bool(options["execute"])

@@ -1,1 +1,1 @@
-"""``kafkaio reassign``: a plan for replicas, and what performs it."""
+"""``kafkaio reassign``: plans and performs moves of replicas."""

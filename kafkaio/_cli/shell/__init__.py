@@ -1,1 +1,1 @@
-"""How every command runs: its options, the cluster, its output, questions."""
+"""The frame of every command: options, connection, session, progress, watches."""

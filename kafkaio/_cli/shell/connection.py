@@ -2,7 +2,7 @@
 
 Each source overrides those below it:
 
-1. ``-X key=value`` and ``-b`` of the command line, the later one over the earlier;
+1. ``-b`` of the command line, then ``-X key=value``, of which the last one counts;
 2. ``--config FILE`` of the command line;
 3. ``--profile NAME`` of the command line;
 4. the environment: ``KAFKAIO_BOOTSTRAP_SERVERS`` and the others of `VARIABLES`;
@@ -149,16 +149,18 @@ class ConnectionOptions:
     def _layers(self) -> Iterator[Mapping[str, object]]:
         """Yield the sources, the weakest first; see the top of the module."""
         given, environment = self.given, self.environment
-        if given.profile is None:
+        # The numbers are those at the top of the module.
+        if given.profile is None:  # 6
             yield self._profile(environment.get("KAFKAIO_PROFILE"))
-        if given.config is None and environment.get("KAFKAIO_CONFIG"):
+        if given.config is None and environment.get("KAFKAIO_CONFIG"):  # 5
             yield _read(Path(environment["KAFKAIO_CONFIG"]))
+        # 4; an empty variable is not set: scripts pass through what they do not have.
         yield {VARIABLES[n]: environment[n] for n in VARIABLES if environment.get(n)}
-        if given.profile is not None:
+        if given.profile is not None:  # 3
             yield self._profile(given.profile)
-        if given.config is not None:
+        if given.config is not None:  # 2
             yield _read(_file_of(given.config))
-        yield given.properties
+        yield given.properties  # 1; -b overrides -X bootstrap.servers=...
         if given.bootstrap_server is not None:
             yield {_SERVERS: given.bootstrap_server}
 

@@ -1,1 +1,1 @@
-"""What people type and read: names, times, tables, JSON, messages, exit codes."""
+"""Input and output of people: names, times, tables, JSON, messages, exit codes."""

@@ -250,7 +250,7 @@ async def unset_configs(
     *,
     dry_run: bool,
 ) -> None:
-    """Let the defaults of configs hold again."""
+    """Reset configs to their defaults."""
     changes = config_changes({}, dict.fromkeys(keys))
     await _change(session, _resource(kind, name), changes, dry_run=dry_run)
 

@@ -73,7 +73,7 @@ async def offsets(
     """Show offsets of partitions.
 
     For a time it is the first record of that time or a later one. The timestamp is that
-    of the record, where the broker tells it. A topic can be a glob.
+    of the record, if the broker reports it. A topic can be a glob.
     """
     # Parsed before the cluster is reached: a mistake costs no connection.
     moments = {text: moment_of(text) for text in places or ("earliest", "latest")}

@@ -389,7 +389,7 @@ async def delete_topics(
 ) -> None:
     """Delete topics with all of their records.
 
-    At a terminal it asks first; elsewhere it wants --yes.
+    At a terminal it asks first; elsewhere it needs --yes.
     """
     async with session.admin() as admin:
         names = await _names(admin, patterns, regex=regex, internal=False)

@@ -69,10 +69,6 @@ class Outbox:
         self._availability = availability
         self.is_urgent = False
 
-    def node(self, node_id: int) -> NodeState:
-        """Return the state of a broker."""
-        return self._availability.node(node_id)
-
     def outlook(self, now: float) -> Outlook:
         """Return which brokers have something to send now, and when to check again."""
         ready: list[int] = []
@@ -95,7 +91,7 @@ class Outbox:
             if leader < 0:
                 is_leaderless |= sendable(queue) is not None
                 continue
-            node = nodes.get(leader) or self.node(leader)
+            node = nodes.get(leader) or availability.node(leader)
             # A broker that fails gets one request at a time, which shows under which
             # request its connection breaks.
             if node.in_flight >= most or (
@@ -132,7 +128,8 @@ class Outbox:
         The partitions take turns in being first, so that none is starved when the
         request's size limit is reached. The first batch is taken whatever its size.
         """
-        node = self._availability.nodes.get(node_id) or self.node(node_id)
+        availability = self._availability
+        node = availability.nodes.get(node_id) or availability.node(node_id)
         sendable = self._gate.sendable
         queues = [q for q in self._backlog.active.values() if q.leader == node_id]
         if len(queues) > 1:

@@ -44,7 +44,6 @@ from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import (
     ArgumentValueError,
-    BufferFull,
     KafkaError,
     RequestTimeout,
 )
@@ -207,24 +206,6 @@ class Placement:
         self.why_undescribed: Callable[[], str] = str
 
     # Taking records in
-
-    def append(
-        self, topic: str, partition: int | None, record: PlainRecord, now: float
-    ) -> Receipt:
-        """Take a record in; it is the last one that the returned receipt counts.
-
-        Raises:
-            RecordTooLarge: it can never be sent with the limits that are set.
-            BufferFull: there is not enough buffer memory now.
-            ArgumentValueError: a custom partitioner returned no partition of the topic.
-        """
-        size = self._budget.size_of(record)
-        if not self._budget.reserve(size):
-            raise BufferFull(
-                f"{self._budget.used} of buffer_memory={self._limits.buffer_memory} "
-                f"bytes are used, and the record needs up to {size}"
-            )
-        return self.append_reserved(topic, partition, record, now, size)
 
     def append_reserved(
         self,

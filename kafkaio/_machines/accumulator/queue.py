@@ -19,7 +19,7 @@ from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
-from kafkaio._machines.partitioner import StickyPartition, Turns
+from kafkaio._machines.partitioner import PartitionTurns, StickyPartition
 from kafkaio._machines.sequence import UNNUMBERED, IdAndEpoch, PartitionSequence
 from kafkaio._records._impl import Receipt as Receipt
 from kafkaio._records.batch import BatchBuilder, PlainRecord as PlainRecord
@@ -291,7 +291,7 @@ class TopicQueues:
     undesignated: deque[Undesignated] = field(default_factory=deque)
     missing: set[int] = field(default_factory=set)
     used_at: float = 0.0
-    turns: Turns = field(default_factory=Turns)
+    turns: PartitionTurns = field(default_factory=PartitionTurns)
 
     @property
     def is_idle(self) -> bool:

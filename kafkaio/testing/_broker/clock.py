@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kafkaio._public import public
 from kafkaio._runtime.clock import now, wall_ms
 
 
+@public("kafkaio.testing")
 class Clock:
     """Two clocks that can jump forward together.
 

@@ -495,7 +495,7 @@ class EmbeddedCluster:
         """Delete a topic and its logs; fetches that wait for it return."""
         del self.topics[topic.name], self._by_id[topic.topic_id]
         for partition in topic.partitions:
-            # Before the log is closed: fetches that wait read again, and find no leader.
+            # Before the log is closed: fetches that wait read again and find no leader.
             partition.elect(NO_LEADER)
             partition.close()
             self._store.remove_partition(topic.name, partition.index)

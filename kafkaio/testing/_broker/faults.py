@@ -375,7 +375,7 @@ class Rule:
 
     def draw(self) -> bool:
         """Decide at random, by the fault's rate, whether it happens this time."""
-        # The generator is the rule's own, so that other rules do not change its sequence.
+        # Each rule has a generator of its own: others do not change its sequence.
         return self.fault.rate >= 1 or self._random.random() < self.fault.rate
 
 

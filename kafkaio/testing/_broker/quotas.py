@@ -20,7 +20,7 @@ Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 SavedQuota: TypeAlias = tuple[list[tuple[str, str | None]], dict[str, float]]
 
 _USER, _CLIENT_ID, _IP = "user", "client-id", "ip"
-#: The order in which Kafka tells the names of an entity, and its quotas.
+#: The order in which Kafka lists the names of an entity, and its quotas.
 _TYPES: Final = (_CLIENT_ID, _USER, _IP)
 _LONG, _INT, _DOUBLE = ("LONG", 2**63 - 1), ("INT", 2**31 - 1), ("DOUBLE", inf)
 _OF_CLIENTS: Final = {

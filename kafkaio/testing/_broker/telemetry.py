@@ -14,6 +14,7 @@ from math import inf
 from typing import Final
 from uuid import UUID
 
+from kafkaio._public import public
 from kafkaio._records.compression import Compression, Decompressor
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.errors import CorruptRecord, RecordTooLarge
@@ -111,6 +112,7 @@ class _Instance:
         return passed < self.interval_ms / 1000 - 1e-6
 
 
+@public("kafkaio.testing")
 class PushedTelemetry:
     """The metrics that clients push, and the subscriptions to them.
 
@@ -264,8 +266,7 @@ class PushedTelemetry:
             facts = client.facts(instance_id)
             fresh = _subscribed(saved, facts, version)
             if found is not None:
-                # A client that has said its last keeps to it, also if subscriptions
-                # change.
+                # The push at its end stays the last one when subscriptions change.
                 fresh.is_terminating = found.is_terminating
             self._instances[instance_id] = found = fresh
         return found

@@ -365,7 +365,7 @@ class ClassicGroup:
     def heartbeat(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """Renew a member's session; REBALANCE_IN_PROGRESS tells it to join again."""
+        """Renew a member's session; REBALANCE_IN_PROGRESS makes it join again."""
         member, error = self._find(member_id, instance_id)
         if member is None:
             return error

@@ -222,7 +222,7 @@ class EmbeddedGroupCoordinator:
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
     ) -> ErrorCode:
-        """Handle a classic heartbeat; REBALANCE_IN_PROGRESS tells it to join again.
+        """Handle a classic heartbeat; REBALANCE_IN_PROGRESS makes it join again.
 
         Raises:
             Refusal: the client is not a classic member.
@@ -516,7 +516,7 @@ class EmbeddedGroupCoordinator:
 
 
 class _OffsetsLeaderFollower:
-    """Tells a coordinator of every new leader and marker in the offsets topic.
+    """Reports every new leader and marker of the offsets topic to a coordinator.
 
     It is one of the cluster's callbacks; `coordinator_of` finds the coordinator by it.
     """

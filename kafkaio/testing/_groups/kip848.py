@@ -428,8 +428,8 @@ class Kip848Group:
     def tick(self, now: float) -> None:
         """Handle the deadlines that have passed: of members and of patterns."""
         for member in list(self.members.values()):
-            # Once only classic members are left, the coordinator replaces this group;
-            # the others are no longer its matter.
+            # The coordinator replaces a group with only classic members, with all of
+            # those that are left.
             if member.deadline <= now and self.downgrade is None:
                 self.fence(member)
         due = self.subscriptions.due

@@ -34,7 +34,7 @@ def sees_everything(topic: str) -> bool:
 class Kip848Heartbeat:
     """A ConsumerGroupHeartbeat request; None stands for a field that is left out.
 
-    ``sees`` tells whether its client may know of a topic.
+    ``sees`` returns whether its client may describe a topic.
     """
 
     member_id: str

@@ -189,7 +189,7 @@ def heartbeat(
     generation: int,
     now: float,
 ) -> ErrorCode:
-    """Renew a classic member's session; REBALANCE_IN_PROGRESS tells it to join again.
+    """Renew a classic member's session; REBALANCE_IN_PROGRESS makes it join again.
 
     It has to if there is a newer target, if it has to revoke partitions, or if a
     partition that it waits for is free.

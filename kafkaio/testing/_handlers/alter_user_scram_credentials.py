@@ -76,6 +76,7 @@ def _change(
             raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
         if change.iterations > _MOST_ITERATIONS:
             raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+        # Kafka fails here with an error that it did not expect.
         if not change.salted_password:
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
         credential = StoredScramCredential.of_salted(

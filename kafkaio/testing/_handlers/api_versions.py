@@ -46,6 +46,7 @@ async def handle(context: RequestContext[ApiVersionsRequest]) -> ApiVersionsResp
                 name=name, min_version_level=level, max_version_level=level
             )
             for name, level in levels.items()
+            # A feature at level 0 is not finalized.
             if level > 0
         ]
     return response

@@ -71,6 +71,7 @@ async def handle(
     """Make a token for the client, or for another owner."""
     request = context.request
     renewers = [(one.principal_type, one.principal_name) for one in request.renewers]
+    # Kafka knows no other type of principal.
     if any(kind != "User" for kind, _ in renewers):
         raise Refusal(ErrorCode.INVALID_PRINCIPAL_TYPE)
     token = context.node.broker.security.tokens.create(

@@ -36,6 +36,7 @@ async def handle(
             "The request was sent to an endpoint of type BROKER",
         )
     known = context.node.broker.nodes.keys() - cluster.unregistered
+    # A node that is down is registered, and fenced.
     ids = sorted(known if request.include_fenced_brokers else cluster.live)
     return DescribeClusterResponse(
         cluster_id=cluster.cluster_id,

@@ -43,6 +43,7 @@ async def handle(
     """List the kinds of SCRAM of some users, or of all."""
     users = context.request.users or ()
     known = dict(context.node.broker.security.credentials.scram_users())
+    # A user that is named twice is an error, and answered once.
     asked = Counter(user.name for user in users) or Counter(known.keys())
     return DescribeUserScramCredentialsResponse(
         error_message="",

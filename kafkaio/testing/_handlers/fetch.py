@@ -345,7 +345,7 @@ class _Fetch:
         return response
 
     def _note(self, answer: _Found) -> None:
-        """Store in the session what this answer tells the client."""
+        """Store in the session the state that this answer reports."""
         is_error = answer.data.error_code != ErrorCode.NONE
         asked = answer.asked
         asked.sent_watermark = -1 if is_error else answer.data.high_watermark

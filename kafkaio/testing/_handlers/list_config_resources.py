@@ -35,6 +35,7 @@ async def handle(
     node = context.node
     types = set(context.request.resource_types) or set(_TYPES)
     if context.version == 0:
+        # Its only type; the field came with version 1.
         types = {CLIENT_METRICS}
     if not types <= set(_TYPES):
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION)

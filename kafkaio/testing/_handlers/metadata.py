@@ -168,7 +168,7 @@ def _denied(
 ) -> MetadataResponseTopic | None:
     """The answer for a topic that the client may not see; None if it may.
 
-    It tells nothing that the client did not know: not even whether a name exists.
+    It has nothing that the client did not know: not even whether a name exists.
     """
     code = rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name)
     if not code:

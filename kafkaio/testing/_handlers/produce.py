@@ -235,8 +235,7 @@ async def handle(context: RequestContext[ProduceRequest]) -> ProduceResponse | N
     for data in request.topic_data:
         call.topic(data)
     if request.acks == 0:
-        # The client of acks=0 waits for nothing; only a closed connection tells it to
-        # look up the leader.
+        # With acks=0 a closed connection is the only sign of an error for the client.
         if call.failed:
             context.connection.abort()
         return None

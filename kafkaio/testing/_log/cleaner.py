@@ -110,7 +110,7 @@ class Cleaner:
         storage: the files of the log.
         config: the configs of the log.
         now_ms: the time, in milliseconds since the epoch.
-        is_aborted: tells whether a batch is part of an aborted transaction.
+        is_aborted: returns whether a batch is part of an aborted transaction.
 
     Attributes:
         next_horizon: when the next of the remaining tombstones can be removed.

@@ -43,6 +43,7 @@ class LogConfig:
     index_interval_bytes: int = 4096
     delete_retention_ms: int = _DAY_MS
     min_compaction_lag_ms: int = 0
+    # 1 MiB, and the offset and the size that stand before each batch.
     max_message_bytes: int = 1_048_588
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = _NEVER
@@ -57,6 +58,7 @@ class LogConfig:
         """
         values: dict[str, str | int] = {}
         for field in fields(cls):
+            # A field has the name of Kafka's config.
             text = configs.get(field.name.replace("_", "."))
             if text is not None:
                 values[field.name] = int(text) if field.type == "int" else text

@@ -69,6 +69,7 @@ def read_producer_snapshot(data: bytes) -> list[ProducerEntry]:
         raise ValueError("a producer snapshot is truncated") from None
     if version != _SNAPSHOT_VERSION:
         raise ValueError(f"a producer snapshot has version {version}")
+    # Over all that follows the checksum, the count included.
     actual = crc32c(memoryview(data)[_SNAPSHOT.size :])
     if actual != checksum:
         raise ValueError(
@@ -87,6 +88,7 @@ def read_transaction_index(data: bytes) -> Iterator[AbortedTransaction]:
     Raises:
         ValueError: the next one is truncated or of an unknown version.
     """
+    # Entries have one size; a rest was cut off by a crash.
     if len(data) % _ABORTED.size:
         raise ValueError("a transaction index is truncated")
     for version, *fields in _ABORTED.iter_unpack(data):

@@ -490,7 +490,7 @@ def _read(shard: EmbeddedPartition) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 class _TransactionsLeaderFollower:
-    """Tells a coordinator of every new leader of a shard."""
+    """Reports every new leader of a shard to a coordinator."""
 
     def __init__(self, coordinator: EmbeddedTransactionCoordinator) -> None:
         self.coordinator = coordinator

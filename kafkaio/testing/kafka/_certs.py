@@ -65,6 +65,7 @@ def make_certificates(
         What clients use, and what brokers use.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    # Every Java reads RSA.
     authority = trustme.CA(key_type=trustme.KeyType.RSA)
     trust_file = directory / "authority.pem"
     authority.cert_pem.write_to_path(trust_file)

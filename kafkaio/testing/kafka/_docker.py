@@ -129,7 +129,7 @@ class DockerCluster:
     """Brokers in containers; an ``Engine``.
 
     Args:
-        options: What is asked for; SASL, TLS and feature levels are not had here.
+        options: The options; SASL, TLS and feature levels are not possible here.
         connect: Returns the Docker engine to use.
     """
 

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from kafkaio._public import public
 from kafkaio.testing._security.files import Certificates
 from kafkaio.testing.kafka._wire import Address
 
 
+@public("kafkaio.testing.kafka")
 class Engine(Protocol):
     """A cluster under blocking, thread-safe control; ``Kafka`` makes it async."""
 

@@ -105,6 +105,7 @@ class Kafka:
         await self._close()
 
     async def _close(self) -> None:
+        # Also when the test is cancelled: no process may stay.
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._engine.close)
 
@@ -235,6 +236,7 @@ class Kafka:
         config: Mapping[str, str] | None = None,
     ) -> str:
         """Do as `create_topic` does, in the calling thread, for code without a loop."""
+        # Kafka's usual factor, as far as there are brokers.
         factor = replication_factor or min(3, self.options.brokers)
         make_topic(
             lambda: self._engine.addresses(PLAINTEXT),

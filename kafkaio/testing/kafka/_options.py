@@ -51,7 +51,7 @@ class ClusterOptions:
         reauth_ms: The longest session of a SASL connection, in milliseconds
             (``connections.max.reauth.ms``, KIP-368); None for no limit.
         acls: Check rights by Kafka's own authorizer. Clients of PLAINTEXT may do
-            everything, and grants rights to the others.
+            everything, and grant rights to the others.
         delegation_tokens: Let clients make delegation tokens (KIP-48).
         dynamic_voters: Let controllers become voters and cease to be (KIP-853). The
             first node is the only voter in the beginning.
@@ -87,6 +87,7 @@ class ClusterOptions:
     def __post_init__(self) -> None:
         if self.brokers < 1:
             raise ValueError(f"brokers must be at least 1, not {self.brokers}")
+        # The class is frozen.
         object.__setattr__(self, "release", find_release(self.version))
         if self.dynamic_voters:
             self._need("dynamic_voters", _DYNAMIC_SINCE)
@@ -97,6 +98,7 @@ class ClusterOptions:
             self._need("reauth_ms", _REAUTH_SINCE, is_there=self.sasl, needs="sasl")
             if self.reauth_ms < 1:
                 raise ValueError(f"reauth_ms must be at least 1, not {self.reauth_ms}")
+        # A token is made for an authenticated principal.
         if self.delegation_tokens:
             there = self.sasl or self.tls
             self._need("delegation_tokens", (), is_there=there, needs="sasl or tls")

@@ -134,6 +134,7 @@ class Plan:
 
 def _replication(brokers: int) -> Properties:
     factor = min(3, brokers)
+    # One replica may be down without a write with acks=all failing.
     in_sync = max(1, factor - 1)
     return {
         "default.replication.factor": factor,
@@ -214,6 +215,8 @@ def _identity(plan: Plan, node_id: int) -> Properties:
         "node.id": node_id,
         "controller.listener.names": CONTROLLER,
     }
+    # Then the voters are in the log of the metadata, and controllers are found by
+    # address.
     if plan.dynamic_voters:
         addresses = [voter.partition("@")[2] for voter in plan.voters]
         found["controller.quorum.bootstrap.servers"] = ",".join(addresses)
@@ -253,12 +256,14 @@ def server_properties(
             "replica.selector.class": _RACK_SELECTOR,
         }
     if plan.fast:
+        # Before what the options ask for, which may contradict it.
         found |= FAST
     if plan.users is not None:
         found |= _sasl(secured, plan.users)
     if plan.tls is not None:
         found |= _tls(plan.tls)
     found |= _guards(plan)
+    # Last: the user's properties override all others.
     return found | dict(plan.config or {})
 
 

@@ -124,6 +124,7 @@ def _call(
         request = head + _CLIENT_ID + body
         connection.sendall(struct.pack(">i", len(request)) + request)
         (size,) = struct.unpack(">i", _read_exactly(connection, 4))
+        # Another program may listen at this port.
         if not 4 <= size <= _LARGEST_ANSWER:
             raise ConnectionError(f"not an answer of Kafka's: {size} bytes")
         return _read_exactly(connection, size)[4:]
@@ -161,6 +162,7 @@ def metadata(
     Raises:
         OSError: The broker does not answer.
     """
+    # Version 1: an empty array asks for no topic, and creates none.
     body = struct.pack(">i", len(topics)) + b"".join(map(_string, topics))
     try:
         return read_metadata(

@@ -16,7 +16,7 @@ JMX: Final = "JMX"
 class JmxSidecar(Sidecar):
     """Has the brokers serve their metrics, for ``Kafka.metrics``."""
 
-    ports = (JMX,)
+    ports: tuple[str, ...] = (JMX,)
 
     def flags(self, node: JvmNode) -> Sequence[str]:
         """Return the flags by which a broker serves its metrics."""

@@ -665,7 +665,7 @@ async def test_what_was_lost_and_comes_back_in_a_transaction_is_copied(
 
 
 def test_the_loop_is_a_name_of_the_package() -> None:
-    assert kafkaio.exactly_once.__module__ == "kafkaio._exactly_once"
+    assert kafkaio.exactly_once.__module__ == "kafkaio"
     assert World.__doc__
 
 

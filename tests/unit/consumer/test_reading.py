@@ -448,7 +448,7 @@ def test_making_one_wrongly():
         Consumer(topics="t", assign=[])
     with pytest.raises(UsageError, match="topic must not be empty"):
         Consumer(topics=[""])
-    with pytest.raises(UsageError, match="no TopicPartition"):
+    with pytest.raises(UsageError, match="not a TopicPartition"):
         Consumer(assign=["orders"])  # type: ignore[list-item]
     consumer = Consumer.from_properties(
         {"bootstrap.servers": "a:1", "group.id": "g", "max.poll.records": "7"},

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from kafkaio._machines.partitioner import (
+    PartitionTurns,
     StickyPartition,
-    Turns,
     draw,
     key_partition,
     murmur2,
@@ -142,7 +142,7 @@ def test_runs_of(size: int, partitions: int, runs: int) -> None:
 
 
 def test_partitions_take_turns_from_one_that_is_drawn() -> None:
-    turns = Turns()
+    turns = PartitionTurns()
     assert list(turns.order((1, 4, 6), 0.5)) == [4, 6, 1]
     turns.begin(4)
     assert list(turns.order((1, 4, 6), 0.0)) == [6, 1, 4]
@@ -154,7 +154,7 @@ def test_partitions_take_turns_from_one_that_is_drawn() -> None:
 
 
 def test_small_tables_fill_a_batch_together() -> None:
-    turns = Turns()
+    turns = PartitionTurns()
     assert turns.is_due(10, range(3))  # the first one
     turns.begin(2)
     turns.take(16_000)

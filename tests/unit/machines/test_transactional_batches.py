@@ -28,6 +28,7 @@ from kafkaio.types import TopicPartition
 from tests.unit.machines.test_accumulator import (
     LIMITS,
     Harness,
+    append,
     record,
     values,
     view,
@@ -240,7 +241,7 @@ class World:
         value = b"%08d" % self.number + b"x" * (number * 9)
         partition = number % 2
         try:
-            receipt = self.acc.placement.append("t", partition, record(value), self.now)
+            receipt = append(self.acc, "t", partition, record(value), self.now)
         except BufferFull:
             return
         self.accepted.append((self.number, partition, receipt, receipt.count - 1))

@@ -182,7 +182,7 @@ async def test_a_coordinator_that_cannot_be_reached_for_a_while(
             return await dial(host, port, *rest)
 
         away = -1
-        monkeypatch.setattr(there.broker, "dial", refuse)
+        monkeypatch.setattr(type(there.broker), "dial", property(lambda _: refuse))
         producer = there.producer()
         await producer.start()
         async with producer.transaction() as tx:

@@ -311,7 +311,9 @@ async def test_assertions_signed_by_a_key(
 async def test_keys_that_are_wrong(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="'none' is none of RS256, ES256"):
         SignedAssertion("k", algorithm="none")
-    with pytest.raises(ConfigurationError, match="lifetime=0 is not a possible lifetime"):
+    with pytest.raises(
+        ConfigurationError, match="lifetime=0 is not a possible lifetime"
+    ):
         SignedAssertion("k", lifetime=0)
     with pytest.raises(AuthenticationError, match="No such file"):
         await SignedAssertion(tmp_path / "none")()
@@ -357,7 +359,9 @@ async def test_assertions_that_are_wrong(endpoint: Endpoint, tmp_path: Path) -> 
 
     with pytest.raises(AuthenticationError, match="fails failed with KeyError"):
         await JwtBearer(endpoint.url, fails)()
-    with pytest.raises(AuthenticationError, match="empty returned str that is not a JWT"):
+    with pytest.raises(
+        AuthenticationError, match="empty returned str that is not a JWT"
+    ):
         await JwtBearer(endpoint.url, empty)()
     with pytest.raises(AuthenticationError, match="No such file"):
         await JwtBearer(endpoint.url, tmp_path / "none")()

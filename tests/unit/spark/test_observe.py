@@ -116,7 +116,7 @@ def test_an_observer_that_raises_does_no_harm(caplog: pytest.LogCaptureFixture) 
 
 def test_prometheus_has_the_queries_that_run() -> None:
     registry = CollectorRegistry()
-    listener = LagListener(PrometheusObserver(registry, client_id="c"))  # type: ignore[arg-type]
+    listener = LagListener(PrometheusObserver(registry, client_id="c"))
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(
@@ -137,7 +137,7 @@ def test_prometheus_has_the_queries_that_run() -> None:
 def test_opentelemetry_has_them_too() -> None:
     reader = InMemoryMetricReader()
     observer = OpenTelemetryObserver(meter_provider=MeterProvider([reader]))
-    listener = LagListener(observer)  # type: ignore[arg-type]
+    listener = LagListener(observer)
     progressed(listener, 6, 2)
     data: Any = reader.get_metrics_data()
     found = {

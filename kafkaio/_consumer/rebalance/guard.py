@@ -2,9 +2,9 @@
 
 Within a generation the coordinator accepts a commit of any partition from any member:
 also of a partition that has moved to another member, whose progress it would set back.
-So each commit is checked here when the user calls for it, against what was handed out
-under the present assignment; `kafkaio._consumer.commits.kafka` checks the numbers of
-the assignments again each time before it sends the commit.
+So each commit is checked here when the user calls for it, against the records that were
+handed out under the present assignment. From then on its `Fence`
+(`kafkaio._machines.membership.fence`) tells whether that assignment has ended.
 
 A partition that was lost and then assigned again is a trap: it is assigned, but the
 records that the user works on belong to the assignment before. As long as the user
@@ -22,7 +22,7 @@ from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import Record, TopicPartition
 
 
-class CommitFence:
+class CommitGuard:
     """Checks the commits that the user calls for.
 
     Args:
