@@ -694,8 +694,8 @@ class Fanout:
         contact: Contact,
         seconds: float,
     ) -> RequestTimeout:
-        # The most precise cause first: a throttle, for example, explains why nothing was
-        # sent, and "did not answer" would blame the broker.
+        # The most precise cause first: a throttle, for example, explains why nothing
+        # was sent, and "did not answer" would blame the broker.
         node_id = contact.node_id
         held = self._routing.why_held(node_id, operation.connection_class)
         if held:
