@@ -311,6 +311,8 @@ class ItemProgress(Generic[ItemT, ValueT]):
         self.results.found |= results.found
         self.results.failed |= results.failed
         for item, error in results.failed.items():
+            # Only an answer of a broker can be caused by the attempt before, such as
+            # TOPIC_ALREADY_EXISTS for a topic that this very call has created.
             last = self._undecided[item].last
             if _may_have_worked(last) and isinstance(error, BrokerError):
                 error.add_note(
@@ -437,6 +439,7 @@ def sort_answers(
             f"{operation.named([item])}{detail}",
             api=operation.request.API_KEY,
         )
+        # The reaction decides, not `error.retriable`: an operation may have its own.
         (results.again if what.retry else results.failed)[item] = error
         reactions[item] = what
     return results, reactions
@@ -691,6 +694,8 @@ class Fanout:
         contact: Contact,
         seconds: float,
     ) -> RequestTimeout:
+        # The most precise cause first: a throttle, for example, explains why nothing
+        # was sent, and "did not answer" would blame the broker.
         node_id = contact.node_id
         held = self._routing.why_held(node_id, operation.connection_class)
         if held:

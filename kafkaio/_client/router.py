@@ -85,6 +85,7 @@ class Router:
             case Leader() if self._uses_controllers:
                 return None
             case Leader(partition=tp):
+                # The metadata describes only topics in use, and forgets them when idle.
                 self._metadata.use([tp.topic])
                 found = self._metadata.view.leader(tp)
             case GroupCoordinator() | TransactionCoordinator():
@@ -263,6 +264,8 @@ class Router:
         if reaction.refind_coordinator and isinstance(
             to, GroupCoordinator | TransactionCoordinator
         ):
+            # Only if it is still this node: a lookup for another request, answered in
+            # between, may have found the right one.
             self._finder.cache.forget(*_coordinator(to), node_id)
         if reaction.refresh_metadata:
             topics = [to.partition.topic] if isinstance(to, Leader) else []
