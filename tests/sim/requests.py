@@ -66,6 +66,8 @@ _REFUSED: Final = {
     ErrorCode.INVALID_TXN_STATE,
     ErrorCode.TRANSACTION_ABORTABLE,
     ErrorCode.UNKNOWN_PRODUCER_ID,
+    # Of an id that another life of the member has used up: nothing of it is open.
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
 }
 #: The first versions that mean the protocol with an epoch for each transaction.
 _END_TV2: Final = 5
