@@ -108,9 +108,12 @@ class ApiHandler(Generic[_RequestT]):
         connection: ServerConnection,
     ) -> Response | None:
         """Check and serve one request; None if it is not answered."""
-        # The registry maps API keys to modules by name; this holds the two together.
-        assert isinstance(request, self._kind)
-        context = RequestContext(node, header, request, connection)
+        # The registry maps API keys to modules by name; this holds the two together. By
+        # the key and not by the class: a test run that imports modules anew has two
+        # classes of one message.
+        assert request.API_KEY == self._kind.API_KEY
+        asked: _RequestT = request  # type: ignore[assignment]  # of this API
+        context = RequestContext(node, header, asked, connection)
         try:
             for check in self._checks:
                 check(context)
