@@ -62,7 +62,7 @@ def is_private(module: str) -> bool:
 NAMES = [
     (module, name)
     for module in PROMISED
-    if module != "kafkaio.spark" or find_spec("pyspark")
+    if module != MESSAGES and (module != "kafkaio.spark" or find_spec("pyspark"))
     for name in getattr(import_module(module), "__all__", ())
 ]
 
@@ -100,13 +100,21 @@ def test_a_private_module_has_no_list_of_names() -> None:
 def test_a_public_name_shows_its_public_path(module: str, name: str) -> None:
     value = getattr(import_module(module), name)
     assert value is getattr(import_module(module), name)
-    if (value := defined(module, name)) is None or module == MESSAGES:
+    if (value := defined(module, name)) is None:
         return
     shown = value.__module__
     assert shown in PROMISED
     assert getattr(import_module(shown), value.__qualname__) is value
     if name in kafkaio.__all__ and value is getattr(kafkaio, name):
         assert shown == "kafkaio"
+
+
+def test_a_message_shows_the_module_of_its_own() -> None:
+    for name in messages_of_protocol.__all__:
+        value = getattr(messages_of_protocol, name)
+        assert value.__module__.rpartition(".")[0] == MESSAGES
+        found = getattr(import_module(value.__module__), value.__qualname__)
+        assert found is value
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
@@ -137,7 +145,7 @@ def test_a_pickled_record_names_public_paths(key: Any) -> None:
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_type_hints_are_found(module: str, name: str) -> None:
     value = defined(module, name)
-    if value is None or module in {MESSAGES, "kafkaio.spark"}:
+    if value is None or module == "kafkaio.spark":
         return
     try:
         get_type_hints(value)
@@ -191,7 +199,7 @@ def test_every_type_of_a_public_signature_has_a_public_name(
     module: str, name: str
 ) -> None:
     value = defined(module, name)
-    if value is None or module == MESSAGES or not inspect.isclass(value):
+    if value is None or not inspect.isclass(value):
         return
     unnamed = {
         f"{kind.__module__}.{kind.__qualname__} in {where}"

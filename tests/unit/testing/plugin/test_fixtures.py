@@ -159,7 +159,7 @@ def test_nothing_is_loaded_before_it_is_asked_for(pytester: pytest.Pytester) -> 
 
         def test_it():
             loaded = {name for name in sys.modules if name.startswith("kafkaio.")}
-            always = ("_dataclass", "_version", "errors", "types")
+            always = ("_dataclass", "_public", "_version", "errors", "types")
             loaded -= {f"kafkaio.{name}" for name in always}
             assert loaded == {"kafkaio.testing", "kafkaio.testing.pytest_plugin"}
         """
