@@ -28,7 +28,7 @@ LIGHT = {
     *("pyspark_kafkaio", "kafkaio.spark", "kafkaio.spark._source"),
     "kafkaio.spark._errors",
     *("kafkaio", "kafkaio._version", "kafkaio.errors"),
-    *("kafkaio._dataclass", "kafkaio.types"),
+    *("kafkaio._dataclass", "kafkaio._public", "kafkaio.types"),
 }
 MOST_CONNECTIONS = 8
 #: Enough that a reader is not done before its rows are taken: more than sockets hold.

@@ -194,6 +194,7 @@ def test_a_topic_that_was_deleted_and_made_again(
     assert streams["kafkaio"].offsets()[-1] == streams["kafka"].offsets()[-1]
 
 
+@pytest.mark.nightly
 def test_a_longer_topic_that_was_made_again_is_not_read_on(
     reading: Reading, topic: TopicFactory, tmp_path: Path
 ) -> None:
@@ -225,6 +226,7 @@ def test_records_that_were_deleted_before_they_were_read(
     assert [row[4] for row in stream.rows()] == [0, 1, 2, 3, 7, 8, 9]
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_goes_from_the_connector_to_kafkaio_and_back(
     reading: Reading, topic: TopicFactory, tmp_path: Path
 ) -> None:

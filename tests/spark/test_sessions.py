@@ -22,6 +22,7 @@ def test_both_sources_read_what_the_connector_wrote(
         assert values == set(range(100)), source
 
 
+@pytest.mark.nightly
 def test_a_cluster_has_two_executors(
     cluster_spark: SparkSession,
     standalone: Standalone,

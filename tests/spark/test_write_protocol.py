@@ -69,12 +69,19 @@ def test_every_row_once_under_any_schedule(
 
 @pytest.mark.parametrize("store", ["topic", "groups"])
 def test_every_row_once_whatever_the_number_of_tasks(
-    cluster: Cluster, out: str, store: str
+    cluster: Cluster, topic: TopicFactory, store: str
 ) -> None:
     plan = Plan(batches=4, tasks=(1, 2, 4, 5), rows=60, restarts=0.5, store=store)
-    verdict = asyncio.run(run(cluster, out, 3, plan=plan))
-    assert (verdict.duplicates, verdict.missing) == (0, 0)
-    assert verdict.events["judged"]
+    judged = 0
+    # Whether the driver has to judge depends on how fast the broker is, too.
+    for seed in range(3, 9):
+        out = topic(partitions=PARTITIONS)
+        verdict = asyncio.run(run(cluster, out, seed, plan=plan))
+        assert (verdict.duplicates, verdict.missing) == (0, 0)
+        judged += verdict.events["judged"]
+        if judged:
+            break
+    assert judged
 
 
 def test_the_schedules_find_that_there_is_no_marker(cluster: Cluster, out: str) -> None:
