@@ -33,6 +33,7 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.nightly
 async def test_spark_runs_what_is_declared(tmp_path: Path) -> None:
     run, check, orders = (example(name) for name in ("run", "check", "orders"))
     directory = tmp_path / "pipeline"
