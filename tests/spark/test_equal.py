@@ -69,7 +69,9 @@ def logs(
         runner.run(holding.close())
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "level", [LEVELS[0], pytest.param(LEVELS[1], marks=pytest.mark.nightly)]
+)
 def test_all_logs_at_once(logs: Reading, level: str) -> None:
     options = {"subscribe": ",".join(NARROW), "kafka.isolation.level": level}
     theirs, ours = (logs.digests(source, options) for source in SOURCES)
