@@ -161,6 +161,11 @@ class Attempts:
         """Return the seconds left, at most ``limit``, at least a millisecond."""
         return max(_LEAST, min(limit, self.deadline - now()))
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline has passed; timers may fire a little early."""
+        return self.deadline - now() < _LEAST
+
     def to_connect(self, limit: float) -> float:
         """Return the seconds for finding a broker and connecting to it.
 
