@@ -161,11 +161,6 @@ class Attempts:
         """Return the seconds left, at most ``limit``, at least a millisecond."""
         return max(_LEAST, min(limit, self.deadline - now()))
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the deadline has passed; timers may fire a little early."""
-        return self.deadline - now() < _LEAST
-
     def to_connect(self, limit: float) -> float:
         """Return the seconds for finding a broker and connecting to it.
 
@@ -182,8 +177,17 @@ class Attempts:
             self._timeout -= cut
 
     def note(self, error: KafkaError) -> None:
-        """Remember a failure for `expired`, without counting it."""
-        self.last = error
+        """Remember a failure for `expired`, without counting it.
+
+        An attempt that the deadline has cut short says less than a failure before it,
+        such as a refusal: it is the stage that was reached, and not the last failure.
+        """
+        # Timers may fire a little before the deadline.
+        is_cut = isinstance(error, RequestTimeout) and self.deadline - now() < _LEAST
+        if is_cut and self.last is not None:
+            self.stage = str(error)
+        else:
+            self.last = error
 
     def failed(self, error: KafkaError | None, delay: float | None = None) -> None:
         """Count a failure: the next attempt is ``due`` after the back-off.

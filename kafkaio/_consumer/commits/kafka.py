@@ -62,7 +62,6 @@ from kafkaio.errors import (
     CommitFailed,
     KafkaError,
     RebalanceInProgress,
-    RequestTimeout,
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
@@ -337,12 +336,7 @@ class KafkaOffsets:
             if not error.retriable:
                 raise
             for number in self._queue.calls:
-                waiting = self._calls[number].attempts
-                # An attempt that the deadline has cut short says less than the failure
-                # before it, such as a refusal by the coordinator.
-                is_cut = isinstance(error, RequestTimeout) and waiting.is_over
-                if not is_cut or waiting.last is None:
-                    waiting.note(error)
+                self._calls[number].attempts.note(error)
             self._requests.failed(error)
         else:
             self._settle(merge, reply, identity, now() - sent_at)

@@ -230,6 +230,22 @@ async def test_errors_that_surface(policy: RetryPolicy) -> None:
     assert isinstance(attempts.expired(), RequestTimeout)
 
 
+async def test_an_attempt_that_the_deadline_cuts_short(policy: RetryPolicy) -> None:
+    attempts = Attempts("x", policy, 2)
+    await anyio.sleep(2)
+    attempts.note(RequestTimeout("no answer"))
+    assert attempts.last is not None  # it is all that is known
+    attempts = Attempts("x", policy, 2)
+    attempts.note(LOST)
+    await anyio.sleep(2)
+    attempts.note(RequestTimeout("no answer"))
+    error = attempts.expired()
+    assert str(error) == (
+        "x did not succeed within 2 s; no answer; the last failure: lost"
+    )
+    assert error.__cause__ is LOST
+
+
 async def test_what_is_left(policy: RetryPolicy) -> None:
     attempts = Attempts("x", policy, 2)
     assert attempts.within(30) == pytest.approx(2)
