@@ -128,10 +128,7 @@ class RunTurns:
             return
         run.is_done = True
         if run is self.run:
-            if self._waiters:
-                self.pass_on()
-            else:
-                self.run = None
+            self.pass_on()
         self.ended.notify_all()
 
     async def wait(self, run: Run) -> None:
