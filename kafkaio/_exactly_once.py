@@ -29,10 +29,10 @@ import anyio
 
 from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._consumer.consumer import Consumer, observer_of
+from kafkaio._consumer.parallel.ports import EndingTransactionPort
 from kafkaio._consumer.parallel.run import ABORTS, decided
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
-from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._public import public
 from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import (
@@ -58,22 +58,10 @@ _OVER: Final = frozenset({"closing", "closed"})
 _UNREADABLE: Final = (CorruptRecord, DeserializationError, RecordTooLarge)
 
 
-class TransactionAtWork(Protocol):
-    """A transaction, as far as the loop needs it: `kafkaio.Transaction`."""
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether to take no more records, and to end soon."""
-        ...
-
-    @property
-    def outcome(self) -> Awaitable[TransactionOutcome]:
-        """How the transaction ended, once that is known."""
-        ...
-
-
-TransactionT = TypeVar("TransactionT", bound=TransactionAtWork)
-TransactionT_co = TypeVar("TransactionT_co", bound=TransactionAtWork, covariant=True)
+TransactionT = TypeVar("TransactionT", bound=EndingTransactionPort)
+TransactionT_co = TypeVar(
+    "TransactionT_co", bound=EndingTransactionPort, covariant=True
+)
 
 
 class ProducerLifePort(Protocol):

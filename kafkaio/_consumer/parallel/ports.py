@@ -84,8 +84,8 @@ class LanesPort(DividingPort, Protocol):
         """Commit offsets, in the order of the calls."""
 
 
-class OpenTransactionPort(Protocol):
-    """A transaction, as far as `Consumer.run` needs it: `kafkaio.Transaction`."""
+class EndingTransactionPort(Protocol):
+    """A transaction, as far as a loop of transactions needs it."""
 
     @property
     def is_ending(self) -> bool:
@@ -96,6 +96,10 @@ class OpenTransactionPort(Protocol):
     def outcome(self) -> Awaitable[TransactionOutcome]:
         """How the transaction ended, once that is known."""
         ...
+
+
+class OpenTransactionPort(EndingTransactionPort, Protocol):
+    """A transaction, as far as `Consumer.run` needs it: `kafkaio.Transaction`."""
 
     async def send(
         self,
