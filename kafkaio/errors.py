@@ -29,7 +29,10 @@
     │   └── OutcomeUnknown              committed or aborted: no answer came in time
     ├── ProtocolError                   bytes from the peer break the protocol
     │   └── CorruptRecord               a record batch fails its checks: where it is
+    ├── SerializationError              a value does not fit its schema: .field
     ├── DeserializationError            a deserializer raised: the record, and its place
+    ├── RegistryError                   the schema registry failed or refused: .status
+    │   └── SchemaError                 it has no such schema, or refuses it: .subject
     ├── MembershipError                 the consumer lost its place in the group
     │   ├── CommitFailed                the partitions belong to other members by now
     │   ├── RebalanceInProgress         poll, then commit again
@@ -92,8 +95,11 @@ __all__ = [
     "ProtocolError",
     "RebalanceInProgress",
     "RecordTooLarge",
+    "RegistryError",
     "RequestTimeout",
     "RewindRefused",
+    "SchemaError",
+    "SerializationError",
     "TransactionAborted",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
@@ -397,6 +403,18 @@ class CorruptRecord(ProtocolError):
     raw: bytes = b""
 
 
+class SerializationError(KafkaError):
+    """A key or a value cannot be serialized, or bytes are not what a serde expects.
+
+    Attributes:
+        field: where in the value, such as ``lines[2].amount``; empty for the whole.
+    """
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class DeserializationError(KafkaError):
     """A deserializer raised an exception, which is the cause (KIP-334, KIP-1036).
 
@@ -422,6 +440,53 @@ class DeserializationError(KafkaError):
     def next_offset(self) -> int:
         """Where reading can go on: the offset after the record."""
         return self.offset + 1
+
+
+class RegistryError(KafkaError):
+    """A schema registry could not be reached, or refused a request.
+
+    While ``retriable`` is true nothing is wrong with the record at hand: it is neither
+    passed over nor passed to a dead letter.
+
+    Attributes:
+        status: the status of HTTP; None if there was no answer.
+        code: the registry's own code, such as 40403; None without one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: int | None = None,
+        retriable: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.retriable = retriable
+
+
+class SchemaError(RegistryError):
+    """A schema does not exist, is invalid, or is not compatible with those before.
+
+    Attributes:
+        subject: the subject; empty for a schema that was asked for by its id.
+        reason: the reason, as the registry gave it.
+    """
+
+    def __init__(
+        self,
+        subject: str,
+        reason: str,
+        *,
+        status: int | None = None,
+        code: int | None = None,
+    ) -> None:
+        about = f"subject {subject!r}: " if subject else ""
+        super().__init__(f"{about}{reason}", status=status, code=code)
+        self.subject = subject
+        self.reason = reason
 
 
 class MembershipError(KafkaError):

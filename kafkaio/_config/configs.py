@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Never, Self, TypeAlias
 
 from kafkaio._config.declaration import (
     check_value,
@@ -28,6 +28,7 @@ from kafkaio._config.proxy import parse_proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError
+from kafkaio.serde import DeserializerLike, SerializerLike
 from kafkaio.types import OffsetStore, Token
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 
     from kafkaio._config.login_properties import TokenRequest
 
-#: What turns a user's key or value into bytes.
-Serializer = Callable[[object], bytes | None]
+#: What turns a user's key or value into bytes: any of `SerializerLike`.
+Serializer: TypeAlias = SerializerLike[Never]
 #: What turns bytes into the key or value that a user reads.
-Deserializer = Callable[[bytes], object]
+Deserializer: TypeAlias = DeserializerLike[object]
 #: Returns a token for OAUTHBEARER when it is called and awaited.
 TokenProvider = Callable[[], Awaitable[Token]]
 #: Patterns of hosts, or a function of host and port.
@@ -665,12 +666,14 @@ class ProducerConfig(ClientConfig):
         None,
         "Function that turns a key into bytes. Without it keys are ``bytes`` or None.",
         function="function that turns a key into bytes",
+        method="serialize",
     )
     value_serializer: Serializer | None = option(
         None,
         "Function that turns a value into bytes. Without it values are ``bytes`` or "
         "None.",
         function="function that turns a value into bytes",
+        method="serialize",
     )
 
     def __post_init__(self) -> None:
@@ -865,11 +868,13 @@ class ConsumerConfig(ClientConfig):
         None,
         "Function that turns the bytes of a key into an object.",
         function="function that turns bytes into a key",
+        method="deserialize",
     )
     value_deserializer: Deserializer | None = option(
         None,
         "Function that turns the bytes of a value into an object.",
         function="function that turns bytes into a value",
+        method="deserialize",
     )
 
     ARGUMENTS: ClassVar[tuple[str, ...]] = (

@@ -19,6 +19,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import Field, field, fields
+from functools import partial
+from inspect import iscoroutinefunction
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -64,6 +66,8 @@ class Option:
         bounds: the least and the greatest value.
         choices: the values that the option can have.
         function: what a function must do to be a value of this option.
+        method: a method by which an object can be a value in the place of a function,
+            which then is no coroutine function; empty for none.
         aliases: names that librdkafka has for it, of the same unit.
         synonyms: words that Java or librdkafka have for values, in lower case.
         is_own: whether Kafka's Java client has no such option.
@@ -80,6 +84,7 @@ class Option:
         "is_own",
         "is_secret",
         "keyword_type",
+        "method",
         "synonyms",
     )
 
@@ -87,6 +92,7 @@ class Option:
     bounds: tuple[float, float] | None
     choices: tuple[str | int | None, ...]
     function: str
+    method: str
     aliases: tuple[str, ...]
     is_own: bool
     is_secret: bool
@@ -101,6 +107,7 @@ def option(  # noqa: PLR0913 - one for each fact
     bounds: tuple[float, float] | None = None,
     choices: tuple[str | int | None, ...] = (),
     function: str = "",
+    method: str = "",
     aliases: tuple[str, ...] = (),
     is_own: bool = False,
     is_secret: bool = False,
@@ -116,6 +123,7 @@ def option(  # noqa: PLR0913 - one for each fact
         bounds: likewise.
         choices: likewise.
         function: likewise.
+        method: likewise.
         aliases: likewise.
         is_own: likewise.
         is_secret: likewise.
@@ -128,6 +136,7 @@ def option(  # noqa: PLR0913 - one for each fact
     declared.bounds = bounds
     declared.choices = choices
     declared.function = function
+    declared.method = method
     declared.aliases = aliases
     declared.is_own = is_own
     declared.is_secret = is_secret
@@ -199,8 +208,7 @@ def check_value(declared: Field[Any], value: object, name: str = "") -> None:
     if facts.choices:
         _check_choice(name, value, facts.choices)
     elif facts.function:
-        if value is not None and not callable(value):
-            raise wrong_value(name, value, f"is not a {facts.function}")
+        _check_function(name, value, facts)
     else:
         _check_type(name, value, types_of(declared))
         _check_bounds(name, value, facts.bounds)
@@ -232,6 +240,30 @@ def _check_type(name: str, value: object, wanted: tuple[type, ...]) -> None:
         raise wrong_value(
             name, value, f"has the wrong type: {' or '.join(names)} is needed"
         )
+
+
+def _check_function(name: str, value: object, facts: Option) -> None:
+    method = facts.method
+    if value is None or (method and callable(getattr(value, method, None))):
+        return
+    if not callable(value):
+        rest = f" or an object with the method {method}" if method else ""
+        raise wrong_value(name, value, f"is not a {facts.function}{rest}")
+    if method and _is_coroutine_function(value):
+        raise wrong_value(
+            name,
+            value,
+            "is a coroutine function: a function has to return the result itself. "
+            f"Pass an object with `async def {method}`, which is awaited",
+        )
+
+
+def _is_coroutine_function(function: object) -> bool:
+    while isinstance(function, partial):
+        function = function.func
+    return iscoroutinefunction(function) or iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - of its class
+    )
 
 
 def _check_bounds(name: str, value: object, bounds: tuple[float, float] | None) -> None:

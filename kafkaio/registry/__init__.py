@@ -1,0 +1,10 @@
+"""Schema registries: records with Avro, JSON and Protobuf schemas."""
+
+from kafkaio._public import lazy
+
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "kafkaio.registry._schema": ("RegisteredSchema", "Schema", "SchemaReference"),
+    },
+)
