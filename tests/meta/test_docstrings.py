@@ -9,6 +9,7 @@ import ast
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import NamedTuple
 
 import pytest
 
@@ -18,6 +19,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.observer import guarded
 from kafkaio.errors import ConnectionLost, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.serde import DeserializationContext, SerializationContext
 from kafkaio.testing import Broker
 from kafkaio.testing._broker import faults
 from kafkaio.testing.kafka import Kafka
@@ -97,6 +99,34 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
         to = kafkaio.GroupCoordinator("billing")
         reply = await client.request(names["request"], to=to)
         assert [group.error_code for group in reply.groups] == [0]
+
+
+class Order(NamedTuple):
+    number: int
+
+
+class OrderSerde:
+    def serialize(self, value: Order, context: SerializationContext) -> bytes:
+        return str(value.number).encode()
+
+    def deserialize(self, data: bytes, context: DeserializationContext) -> Order:
+        return Order(int(data))
+
+
+@runs("kafkaio.serde:Topic")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    sent: list[object] = []
+
+    class Recorder:
+        async def send(self, *arguments: object, key: bytes) -> None:
+            sent.extend([*arguments, key])
+
+    names = {"kafkaio": kafkaio, "Order": Order, "producer": Recorder()}
+    await run(code, {**names, "Json": lambda kind: OrderSerde()})
+    topic, *rest = sent
+    assert isinstance(topic, kafkaio.Topic)
+    assert isinstance(topic.value, OrderSerde)
+    assert rest == [Order(7), b"customer-7"]
 
 
 @runs("kafkaio.testing._broker.faults")
