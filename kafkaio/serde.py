@@ -12,10 +12,10 @@ None is never passed to either: a record without a key and a tombstone stay None
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 from kafkaio._dataclass import dataclass
-from kafkaio._generic import K, V
+from kafkaio._generic import Generic, K, K_co, KeyT, V, V_co, ValueT
 from kafkaio._public import public
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.types import Header
@@ -25,6 +25,7 @@ __all__ = [
     "DeserializationContext",
     "Deserializer",
     "DeserializerLike",
+    "ReadableTopic",
     "Serde",
     "SerializationContext",
     "Serializer",
@@ -35,8 +36,6 @@ __all__ = [
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
 
 
 @dataclass(slots=True)
@@ -109,6 +108,25 @@ class AsyncDeserializer(Protocol[T_co]):
         ...
 
 
+class ReadableTopic(Protocol[K_co, V_co]):
+    """A `Topic`, as far as a consumer needs it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the topic."""
+        ...
+
+    @property
+    def key(self) -> Deserializer[K_co] | None:
+        """Deserializes keys; None leaves them as bytes."""
+        ...
+
+    @property
+    def value(self) -> Deserializer[V_co] | None:
+        """Deserializes values; likewise."""
+        ...
+
+
 class Serde(Protocol[T]):
     """A `Serializer` and a `Deserializer` of the same type."""
 
@@ -137,6 +155,12 @@ DeserializerLike: TypeAlias = (
     Callable[[bytes], T]
     | Callable[[bytes, DeserializationContext], T]
     | Deserializer[T]
+)
+
+
+#: A function alone, without a context or with one; see `DeserializerLike`.
+PlainDeserializer: TypeAlias = (
+    Callable[[bytes], T] | Callable[[bytes, DeserializationContext], T]
 )
 
 
