@@ -29,7 +29,7 @@ PROMISED = [
     *("kafkaio", "kafkaio.admin", "kafkaio.arrow", "kafkaio.errors", "kafkaio.metrics"),
     *("kafkaio.metrics.opentelemetry", "kafkaio.metrics.prometheus"),
     *("kafkaio.protocol", "kafkaio.protocol.messages", "kafkaio.registry"),
-    "kafkaio.security",
+    *("kafkaio.security", "kafkaio.serde"),
     *("kafkaio.spark", "kafkaio.testing", "kafkaio.testing.kafka"),
     *("kafkaio.testing.pytest_plugin", "kafkaio.types"),
 ]
