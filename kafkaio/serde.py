@@ -15,24 +15,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import iscoroutinefunction
 from struct import Struct, error as StructError
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import K, V
 from kafkaio._public import public
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, SerializationError
 from kafkaio.types import Header
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-else:
-    from typing import TypeVar as _TypeVar
-
-    def TypeVar(name, *, default=None, **options):
-        """Make a type variable; its default is for type checkers before Python 3.13."""
-        del default
-        return _TypeVar(name, **options)
-
 
 __all__ = [
     "AsyncDeserializer",
@@ -58,8 +48,6 @@ __all__ = [
     "of",
 ]
 
-K = TypeVar("K", default="bytes | None")
-V = TypeVar("V", default="bytes | None")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -175,7 +163,7 @@ class Topic(Generic[K, V]):
     ::
 
         orders = kafkaio.Topic("orders", value=Json(Order))
-        await producer.send(orders, Order(...), key=b"customer-7")
+        await producer.send(orders, Order(7), key=b"customer-7")
 
     Args:
         name: name of the topic.
