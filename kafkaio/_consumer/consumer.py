@@ -58,8 +58,8 @@ from kafkaio._consumer.rebalance.events import RevokeRequested
 from kafkaio._consumer.rebalance.feed import Rebalances
 from kafkaio._consumer.statistics import ConsumerStatistics as ConsumerStatistics
 from kafkaio._consumer.threaded.core import ThreadedCore
-from kafkaio._consumer.wanted import ReadSelection
-from kafkaio._generic import Generic, K_co, KeyT, V_co, ValueT
+from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
+from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
@@ -98,16 +98,6 @@ TransactionT = TypeVar("TransactionT", bound=EndingTransactionPort)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
-#: One topic, several topics, or every topic whose whole name a pattern matches.
-Names: TypeAlias = str | Collection[str] | re.Pattern[str]
-#: The same, or topics that know the types of their keys and values, all of them.
-Topics: TypeAlias = (
-    Names | ReadableTopic[KeyT, ValueT] | Collection[ReadableTopic[KeyT, ValueT]]
-)
-#: The same, or both mixed.
-AnyTopics: TypeAlias = (
-    Topics[object, object] | Collection[str | ReadableTopic[object, object]]
-)
 #: Where a group can be rewound to.
 RewindTo: TypeAlias = int | OffsetAndMetadata | str
 
@@ -1407,6 +1397,18 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
         return seconds_of("timeout", timeout)
+
+
+def passing_of(
+    consumer: Consumer[object, object], error: BaseException
+) -> tuple[int, float] | None:
+    """Return what is known of a failure to deserialize that passes.
+
+    Returns:
+        How many attempts have failed in a row, and the seconds before the next one;
+        None for any other error.
+    """
+    return consumer._core.passing(error)
 
 
 def observer_of(consumer: Consumer[object, object]) -> Observer:

@@ -19,6 +19,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.observer import guarded
 from kafkaio.errors import ConnectionLost, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.registry import Registry, Schema
 from kafkaio.serde import DeserializationContext, SerializationContext
 from kafkaio.testing import Broker
 from kafkaio.testing._broker import faults
@@ -27,6 +28,7 @@ from kafkaio.testing.pytest_plugin import topic_factory
 from tests import sim
 from tests.docstrings import blocks, run
 from tests.support.java import JavaProgram, Toolbox
+from tests.support.registries import FakeRegistry
 
 BLOCKS = dict(blocks())
 #: What is drawn, and is no code.
@@ -127,6 +129,16 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     assert isinstance(topic, kafkaio.Topic)
     assert isinstance(topic.value, OrderSerde)
     assert rest == [Order(7), b"customer-7"]
+
+
+@runs("kafkaio.registry._client:Registry")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    async with FakeRegistry() as fake:
+        names = {"Registry": Registry, "Schema": Schema, "text": '"string"'}
+        await run(code.replace("http://localhost:8081", fake.url), names)
+        assert [asked.path for asked in fake.asked] == [
+            *("/subjects/orders-value/versions", "/subjects/orders-value"),
+        ]
 
 
 @runs("kafkaio.testing._broker.faults")
