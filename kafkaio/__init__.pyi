@@ -103,6 +103,7 @@ from kafkaio.protocol import (
 from kafkaio.protocol._error_codes import (
     ErrorCode as ErrorCode,
 )
+from kafkaio.serde import Topic as Topic
 from kafkaio.types import (
     GroupMetadata as GroupMetadata,
     Metric as Metric,

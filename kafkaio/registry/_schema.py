@@ -43,6 +43,11 @@ class Schema:
     type: SchemaType = "AVRO"
     references: tuple[SchemaReference, ...] = ()
 
+    def __hash__(self) -> int:
+        # Schemas are keys of caches. A str keeps its hash, so that this costs the same
+        # for any length of the text; what the rest would add to it is seldom different.
+        return hash(self.text)
+
 
 @public("kafkaio.registry")
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,8 @@ class RegisteredSchema:
 
     Attributes:
         subject: the subject that it was asked for; empty if it was asked for by its id.
-        version: its version in the subject; 0 likewise.
+        version: its version in the subject; 0 likewise, and where the registry does not
+            tell it.
         id: the number of the schema, which may be the same in several subjects.
         schema: the schema.
         guid: its GUID, from registries that have them; else None.
@@ -62,3 +68,17 @@ class RegisteredSchema:
     id: int
     schema: Schema
     guid: UUID | None = None
+
+
+@public("kafkaio.registry")
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """Whether a schema may follow those that a subject has.
+
+    Attributes:
+        is_compatible: whether the registry would accept it.
+        reasons: why not, in the registry's own words; may be empty.
+    """
+
+    is_compatible: bool
+    reasons: tuple[str, ...] = ()

@@ -153,7 +153,7 @@ class TokenSource:
                 raise self._failed(late) from None
             # The text may quote the token: only the cause keeps it.
             raise self._failed(f"failed with {type(error).__name__}") from error
-        problem = _problem(given)
+        problem = problem_of(given)
         if problem or not isinstance(given, Token):
             del given
             raise self._failed(problem)
@@ -213,7 +213,7 @@ def is_token(text: str) -> bool:
     return bool(text) and all("!" <= character <= "~" for character in text)
 
 
-def _problem(given: object) -> str:
+def problem_of(given: object) -> str:
     """Return what is wrong with a provider's result; empty for a usable token."""
     if not isinstance(given, Token):
         return f"returned {type(given).__name__}, and not Token"

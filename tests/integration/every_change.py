@@ -191,6 +191,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_the_right_credentials",
         "test_the_wrong_credentials",
     ),
+    "test_serde_java.py": ("test_java_writes_the_same",),
     "test_tls.py": (
         "test_a_broker_that_is_not_trusted",
         "test_a_broker_with_another_name",

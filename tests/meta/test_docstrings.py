@@ -9,6 +9,7 @@ import ast
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import NamedTuple
 
 import pytest
 
@@ -18,7 +19,8 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.observer import guarded
 from kafkaio.errors import ConnectionLost, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.registry import Schema
+from kafkaio.registry import Registry, Schema
+from kafkaio.serde import DeserializationContext, SerializationContext
 from kafkaio.testing import Broker, RegistryRule, SchemaRegistry
 from kafkaio.testing._broker import faults
 from kafkaio.testing.kafka import Kafka
@@ -26,6 +28,7 @@ from kafkaio.testing.pytest_plugin import topic_factory
 from tests import sim
 from tests.docstrings import blocks, run
 from tests.support.java import JavaProgram, Toolbox
+from tests.support.registries import FakeRegistry
 
 BLOCKS = dict(blocks())
 #: What is drawn, and is no code.
@@ -98,6 +101,44 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
         to = kafkaio.GroupCoordinator("billing")
         reply = await client.request(names["request"], to=to)
         assert [group.error_code for group in reply.groups] == [0]
+
+
+class Order(NamedTuple):
+    number: int
+
+
+class OrderSerde:
+    def serialize(self, value: Order, context: SerializationContext) -> bytes:
+        return str(value.number).encode()
+
+    def deserialize(self, data: bytes, context: DeserializationContext) -> Order:
+        return Order(int(data))
+
+
+@runs("kafkaio.serde:Topic")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    sent: list[object] = []
+
+    class Recorder:
+        async def send(self, *arguments: object, key: bytes) -> None:
+            sent.extend([*arguments, key])
+
+    names = {"kafkaio": kafkaio, "Order": Order, "producer": Recorder()}
+    await run(code, {**names, "Json": lambda kind: OrderSerde()})
+    topic, *rest = sent
+    assert isinstance(topic, kafkaio.Topic)
+    assert isinstance(topic.value, OrderSerde)
+    assert rest == [Order(7), b"customer-7"]
+
+
+@runs("kafkaio.registry._client:Registry")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    async with FakeRegistry() as fake:
+        names = {"Registry": Registry, "Schema": Schema, "text": '"string"'}
+        await run(code.replace("http://localhost:8081", fake.url), names)
+        assert [asked.path for asked in fake.asked] == [
+            *("/subjects/orders-value/versions", "/subjects/orders-value"),
+        ]
 
 
 @runs("kafkaio.testing._broker.faults")

@@ -28,7 +28,8 @@ ROOT = Path(kafkaio.__file__).parent
 PROMISED = [
     *("kafkaio", "kafkaio.admin", "kafkaio.arrow", "kafkaio.errors", "kafkaio.metrics"),
     *("kafkaio.metrics.opentelemetry", "kafkaio.metrics.prometheus"),
-    *("kafkaio.protocol", "kafkaio.protocol.messages", "kafkaio.security"),
+    *("kafkaio.protocol", "kafkaio.protocol.messages", "kafkaio.registry"),
+    *("kafkaio.security", "kafkaio.serde"),
     *("kafkaio.spark", "kafkaio.testing", "kafkaio.testing.kafka"),
     *("kafkaio.testing.pytest_plugin", "kafkaio.types"),
 ]
@@ -41,6 +42,7 @@ EMPTY = {"kafkaio.metrics"}
 LAZY = [
     "kafkaio",
     "kafkaio.protocol",
+    "kafkaio.registry",
     "kafkaio.security",
     "kafkaio.spark",
     "kafkaio.testing",

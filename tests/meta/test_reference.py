@@ -38,7 +38,8 @@ NO_CLASSES = {
 }
 PACKAGES = [
     *("kafkaio", "kafkaio.admin", "kafkaio.arrow", "kafkaio.errors"),
-    *("kafkaio.security", "kafkaio.spark", "kafkaio.testing"),
+    *("kafkaio.registry", "kafkaio.security", "kafkaio.serde", "kafkaio.spark"),
+    "kafkaio.testing",
     *("kafkaio.testing.kafka", "kafkaio.types"),
 ]
 NAMES = [

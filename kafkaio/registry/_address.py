@@ -1,0 +1,89 @@
+"""Where a registry is: its URL, apart from the user and password in it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from kafkaio._dataclass import dataclass
+from kafkaio.errors import ConfigurationError
+
+#: More addresses than this are a mistake, such as a text that was given as a list.
+_MOST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One address of a registry.
+
+    Attributes:
+        url: the URL, without user, password and a slash at its end.
+        is_encrypted: whether it is ``https``.
+        basic: user and password from the URL, as HTTP's Basic login sends them; empty
+            for none.
+    """
+
+    url: str
+    is_encrypted: bool
+    basic: str = field(default="", repr=False)
+
+
+def addresses_of(urls: str | Sequence[str]) -> tuple[Address, ...]:
+    """Read the URLs of a registry: one, several with commas between them, or a list.
+
+    Raises:
+        ConfigurationError: one is not a URL of HTTP, or there is none.
+    """
+    given: object = urls
+    if isinstance(given, str):
+        texts: list[object] = [*given.split(",")]
+    elif isinstance(given, list | tuple):
+        texts = [*given]
+    else:
+        kind = type(given).__name__
+        raise ConfigurationError(f"url must be a str or a list of them, not {kind}")
+    if not texts or len(texts) > _MOST:
+        raise ConfigurationError(f"url has {len(texts)} addresses: 1 to {_MOST} can be")
+    found = [_address(text) for text in texts]
+    return tuple(dict.fromkeys(found))
+
+
+def basic_login(user: str, password: str) -> str:
+    """Return user and password as the header ``Authorization`` has them."""
+    return base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _address(given: object) -> Address:
+    # No error repeats the URL: it may have a password.
+    if not isinstance(given, str):
+        raise ConfigurationError(f"url must be a str, not {type(given).__name__}")
+    text = given.strip()
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ConfigurationError("url is not a URL") from None
+    if parts.scheme == "mock":
+        raise ConfigurationError(
+            "url: kafkaio has no mock://; kafkaio.testing has a registry in process"
+        )
+    if parts.scheme not in {"http", "https"} or not host:
+        raise ConfigurationError(
+            "url needs http:// or https:// and a host, such as http://localhost:8081"
+        )
+    if parts.query or parts.fragment:
+        raise ConfigurationError("url may have no query and no fragment")
+    if not text.isprintable() or " " in text:
+        raise ConfigurationError("url has spaces or control characters")
+    name = f"[{host}]" if ":" in host else host
+    place = name if port is None else f"{name}:{port}"
+    basic = ""
+    if "@" in parts.netloc:
+        basic = basic_login(
+            unquote(parts.username or ""), unquote(parts.password or "")
+        )
+    path = parts.path.rstrip("/")
+    return Address(f"{parts.scheme}://{place}{path}", parts.scheme == "https", basic)

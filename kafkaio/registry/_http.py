@@ -1,0 +1,439 @@
+"""Requests to a registry over httpx, tried again within one time limit.
+
+``Attempts`` decides which address is asked and when; this shell waits, sends and reads.
+
+Invariants:
+
+- Connections are open while requests are under way, or while they are held, and belong
+  to one event loop. So a registry that nobody closes leaves nothing behind.
+- A request that is cancelled, or late, closes the connection that it has opened.
+- No more than ``max_schema_bytes`` of an answer are kept.
+- Errors of httpx are never the cause or the context of ours: the frames of their
+  tracebacks hold the headers, and so the login.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import field
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlencode
+
+from kafkaio._dataclass import dataclass
+from kafkaio._runtime.clock import now, roll, wall_ms
+from kafkaio._version import __version__
+from kafkaio.errors import RegistryError
+from kafkaio.registry._address import Address
+from kafkaio.registry._answers import Reply, Where, error_of
+from kafkaio.registry._attempts import Attempt, Attempts
+from kafkaio.registry._flights import Flights
+from kafkaio.registry._login import Login
+
+if TYPE_CHECKING:
+    import httpx
+
+LOG: Final = logging.getLogger("kafkaio.registry")
+_ACCEPT: Final = (
+    "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, "
+    "application/json"
+)
+_CONTENT: Final = "application/vnd.schemaregistry.v1+json"
+_UNAUTHORIZED: Final = 401
+
+
+class _StreamPort(Protocol):
+    """A connection, as httpx shows it to what traces a request."""
+
+    async def aclose(self) -> None:
+        """Close it; may be called again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request of the registry's API.
+
+    Attributes:
+        method: the method of HTTP.
+        path: the path behind the registry's URL, percent-encoded.
+        query: parameters.
+        body: the body, as JSON; empty for none.
+        subject: the subject that it is about, for errors; empty for none.
+    """
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes = field(default=b"", repr=False)
+    subject: str = ""
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether it changes nothing when it is done twice."""
+        # What is deleted already is an error. All other calls end as they did before.
+        return self.method != "DELETE"
+
+    def url(self, address: Address) -> str:
+        """Return the whole URL."""
+        query = f"?{urlencode(self.query)}" if self.query else ""
+        return f"{address.url}{self.path}{query}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """How a registry is reached; the same on every event loop.
+
+    Attributes:
+        addresses: where it is.
+        timeout: seconds for one call with all its attempts.
+        retries: rounds over all addresses that follow the first one.
+        max_bytes: the largest answer.
+        proxy: the URL of a proxy; None for none.
+        context: returns the TLS settings of new connections.
+    """
+
+    addresses: tuple[Address, ...]
+    timeout: float
+    retries: int
+    max_bytes: int
+    proxy: str | None = field(repr=False)
+    context: Callable[[], ssl.SSLContext]
+
+    def open_client(self) -> httpx.AsyncClient:
+        """Return an HTTP client, which belongs to the running event loop."""
+        # Without encryption, no proxy of the environment may read the login.
+        is_encrypted = all(address.is_encrypted for address in self.addresses)
+        client: httpx.AsyncClient = load_httpx().AsyncClient(
+            verify=self.context(),
+            trust_env=is_encrypted,
+            proxy=self.proxy,
+            follow_redirects=False,
+            headers={"User-Agent": f"kafkaio/{__version__}"},
+        )
+        return client
+
+
+class Connections:
+    """The HTTP client of one event loop, which is open while somebody uses it."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._settings = settings
+        self._client: httpx.AsyncClient | None = None
+        self._users = 0
+        self._holds = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a client."""
+        return self._client is not None
+
+    def hold(self) -> None:
+        """Keep connections open until `release` is called as often."""
+        self._holds += 1
+
+    async def release(self, *, every: bool = False) -> None:
+        """Give up a hold, or all of them; what nobody uses is closed."""
+        self._holds = 0 if every else max(self._holds - 1, 0)
+        await self._close_unused()
+
+    async def __aenter__(self) -> httpx.AsyncClient:
+        if self._client is None:
+            self._client = self._settings.open_client()
+        self._users += 1
+        return self._client
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._users -= 1
+        await self._close_unused()
+
+    async def _close_unused(self) -> None:
+        client = self._client
+        if client is not None and not self._users and not self._holds:
+            # First: a request that begins meanwhile needs another one.
+            self._client = None
+            await client.aclose()
+
+
+class Http:
+    """Sends the calls of one registry, from any event loop.
+
+    Args:
+        settings: how it is reached.
+        login: who asks.
+    """
+
+    def __init__(self, settings: HttpSettings, login: Login) -> None:
+        self._settings = settings
+        self._login = login
+        # The address that answered last is asked first.
+        self._good = 0
+        self.requests = 0
+        self.retries = 0
+
+    @property
+    def settings(self) -> HttpSettings:
+        """How the registry is reached."""
+        return self._settings
+
+    def where(self, call: Call, address: Address | None = None) -> Where:
+        """Return what is asked, for errors."""
+        address = address or self._settings.addresses[self._good]
+        secrets = (*self._login.secrets, address.basic)
+        return Where(
+            f"{address.url}{call.path}", call.subject, tuple(filter(None, secrets))
+        )
+
+    async def ask(
+        self, call: Call, connections: Connections, flights: Flights
+    ) -> tuple[bytes, Where]:
+        """Send a call; return the body of its answer, and what was asked.
+
+        Raises:
+            SchemaError: there is no such schema, or it is refused.
+            RegistryError: there is no answer in time, or another refusal.
+        """
+        one = _Asking(self, call, flights)
+        limit = asyncio.timeout(self._settings.timeout)
+        try:
+            async with limit, connections as client:
+                reply = await one.run(client, now() + self._settings.timeout)
+        except TimeoutError:
+            # A provider of tokens may raise one of its own.
+            if not limit.expired():
+                raise
+            reply = one.last
+        # Outside of the handler, so that no error has another one as its context.
+        if limit.expired():
+            late = f"no answer within {self._settings.timeout:g} s"
+            raise RegistryError(
+                f"{one.where}: {late}{one.because}",
+                status=reply.status or None,
+                retriable=True,
+            )
+        if not reply.is_success:
+            raise error_of(reply, one.where)
+        return reply.body, one.where
+
+    async def headers(self, address: Address, flights: Flights) -> dict[str, str]:
+        """Return the headers of the next request to an address."""
+        return await self._login.headers(flights, address.basic)
+
+    def refused(self, headers: Mapping[str, str]) -> bool:
+        """Note that a login was refused; return whether to try another one."""
+        return self._login.refused(headers)
+
+    @property
+    def first(self) -> int:
+        """The address that is asked first."""
+        return self._good
+
+    def answered(self, address: int) -> None:
+        """Note that an address has answered."""
+        self._good = address
+
+
+class _Asking:
+    """One call: its attempts, one after the other."""
+
+    def __init__(self, http: Http, call: Call, flights: Flights) -> None:
+        self._http = http
+        self._call = call
+        self._flights = flights
+        self._settings = http.settings
+        self.last = Reply(problem="it does not answer")
+        self.where = http.where(call)
+
+    @property
+    def because(self) -> str:
+        """Why there is no answer, behind a colon; empty if nothing is known."""
+        if self.last.problem:
+            return f": {self.where.clean(self.last.problem)}"
+        return f": the last status was {self.last.status}" if self.last.status else ""
+
+    async def run(self, client: httpx.AsyncClient, deadline: float) -> Reply:
+        """Return the answer, or the last failure."""
+        settings = self._settings
+        attempts = Attempts(
+            len(settings.addresses), self._http.first, settings.retries, deadline
+        )
+        attempt: Attempt | None = attempts.begin(now())
+        while attempt is not None:
+            if attempt.wait:
+                await asyncio.sleep(attempt.wait)
+            reply = self.last = await self._log_in_and_send(client, attempt)
+            is_unknown = reply.may_be_done and not self._call.may_repeat
+            if not reply.may_pass or is_unknown:
+                if not reply.problem:
+                    self._http.answered(attempt.address)
+                break
+            pause = _pause(reply.retry_after)
+            attempt = attempts.failed(now(), roll(), pause)
+            self._http.retries += attempt is not None
+        return self.last
+
+    async def _log_in_and_send(
+        self, client: httpx.AsyncClient, attempt: Attempt
+    ) -> Reply:
+        address = self._settings.addresses[attempt.address]
+        self.where = self._http.where(self._call, address)
+        headers = await self._http.headers(address, self._flights)
+        reply = await self._send(client, address, headers, attempt)
+        if reply.status == _UNAUTHORIZED and self._http.refused(headers):
+            # The token was revoked before its end: a new one may do.
+            headers = await self._http.headers(address, self._flights)
+            reply = await self._send(client, address, headers, attempt)
+        return reply
+
+    async def _send(
+        self,
+        client: httpx.AsyncClient,
+        address: Address,
+        headers: dict[str, str],
+        attempt: Attempt,
+    ) -> Reply:
+        self._http.requests += 1
+        began = now()
+        opened: list[_StreamPort] = []
+        limit = asyncio.timeout(attempt.limit)
+        reply = Reply(problem=f"no answer within {attempt.limit:.3g} s")
+        try:
+            async with limit:
+                request = self._request(client, address, headers, attempt, opened)
+                reply = await _exchange(client, request, self._settings.max_bytes)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        finally:
+            # httpx leaves a connection open whose TLS handshake is cancelled.
+            if not reply.status:
+                for stream in opened:
+                    await stream.aclose()
+        LOG.debug(
+            "%s %s: %s in %.0f ms",
+            self._call.method,
+            self.where,
+            reply.status or self.where.clean(reply.problem),
+            (now() - began) * 1000,
+        )
+        return reply
+
+    def _request(
+        self,
+        client: httpx.AsyncClient,
+        address: Address,
+        headers: dict[str, str],
+        attempt: Attempt,
+        opened: list[_StreamPort],
+    ) -> httpx.Request:
+        # No compression, so that a small answer cannot become a large one.
+        given = {"Accept": _ACCEPT, "Accept-Encoding": "identity", **headers}
+        body = self._call.body
+        if body:
+            given["Content-Type"] = _CONTENT
+        return client.build_request(
+            self._call.method,
+            self._call.url(address),
+            headers=given,
+            content=body or None,
+            timeout=load_httpx().Timeout(None, connect=attempt.connect_limit),
+            extensions={"trace": _keep_streams(opened)},
+        )
+
+
+def _keep_streams(
+    opened: list[_StreamPort],
+) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, None]]:
+    """Return a function that keeps the connections that a request opens."""
+
+    async def trace(name: str, info: Mapping[str, Any]) -> None:
+        if name == "connection.connect_tcp.complete":
+            opened.append(info["return_value"])
+
+    return trace
+
+
+async def _exchange(
+    client: httpx.AsyncClient, request: httpx.Request, max_bytes: int
+) -> Reply:
+    """Send a request once; return a failure as a reply with a problem."""
+    httpx = load_httpx()
+    try:
+        response = await client.send(request, stream=True)
+        try:
+            return await _read(response, max_bytes)
+        finally:
+            await response.aclose()
+    except (httpx.HTTPError, OSError) as error:
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        is_connected = not isinstance(
+            error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError
+        )
+    except httpx.InvalidURL:
+        return Reply(problem="the url cannot be used", is_final=True)
+    return Reply(
+        problem=text,
+        # A certificate that is not trusted will not be trusted a second later.
+        is_final="CERTIFICATE_VERIFY_FAILED" in text,
+        may_be_done=is_connected,
+    )
+
+
+async def _read(response: httpx.Response, max_bytes: int) -> Reply:
+    """Read an answer, or refuse one that is too large."""
+    status, headers = response.status_code, response.headers
+    if headers.get("Content-Encoding", "identity") != "identity":
+        what = "the answer is compressed, which was not asked for"
+        return Reply(status, problem=what, is_final=True)
+    body = bytearray()
+    # Raw, and in chunks: `aread` would take any number of bytes into memory.
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > max_bytes:
+            what = f"the answer has more than max_schema_bytes={max_bytes} bytes"
+            return Reply(status, problem=what, is_final=True)
+    return Reply(
+        status,
+        bytes(body),
+        # What refuses by these does nothing else.
+        may_be_done=status not in {429, 503},
+        retry_after=headers.get("Retry-After", ""),
+        location=headers.get("Location", ""),
+    )
+
+
+def _pause(retry_after: str) -> float:
+    """Return the seconds of a header ``Retry-After``; 0 if it cannot be read."""
+    text = retry_after.strip()
+    if text.isascii() and text.isdecimal():
+        return float(text[:10])
+    try:
+        then = parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    return max(0.0, then - wall_ms() / 1000)
+
+
+def load_httpx() -> ModuleType:
+    """Return httpx, which is loaded when it is first needed.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    try:
+        return import_module("httpx")
+    except ImportError as error:
+        raise ImportError(
+            "kafkaio.registry needs httpx; install it with: "
+            "pip install 'kafkaio[registry]'"
+        ) from error
