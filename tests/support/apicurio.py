@@ -55,7 +55,9 @@ def _fetch() -> Path:
         archive = Path(artifact.resolve())
     # jgo raises errors of several libraries.
     except Exception as error:
-        raise ApicurioNotStarted(f"Apicurio {_VERSION} is not there: {error}") from error
+        raise ApicurioNotStarted(
+            f"Apicurio {_VERSION} is not there: {error}"
+        ) from error
     if (found := sha256_of(archive)) != _SHA256:
         raise ApicurioNotStarted(f"{archive} has SHA-256 {found}, pinned is {_SHA256}")
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,7 @@ async def test_confluents_serdes(kafka_registry: SchemaRegistry) -> None:
         conf = {"schema.id.serializer": header_schema_id_serializer}
         header = context("header")
         data = AvroSerializer(client(), TEXT, conf=conf)(value, header)
-        assert header.headers[0][0] == "__value_schema_id"
+        assert dict(header.headers or ()).keys() == {"__value_schema_id"}
         assert AvroDeserializer(client())(data, header) == value
 
     with ExitStack() as stack:
