@@ -385,14 +385,16 @@ class Producer(Closeable):
         """Write a record and wait until it is acknowledged.
 
         A record is sent at once if no request to its leader is in flight. If the call
-        is cancelled while it waits for buffer memory, nothing is written; if it is
-        cancelled later, the record may be written.
+        is cancelled while it waits for a serializer or for buffer memory, nothing is
+        written; if it is cancelled later, the record may be written.
 
         Args:
-            topic: name of the topic.
-            value: bytes, None for a tombstone, or what ``value_serializer`` takes.
-            key: bytes, None for no key, or what ``key_serializer`` takes. Records with
-                the same key go to the same partition.
+            topic: name of the topic; or a `kafkaio.Topic`, whose serdes take the place
+                of the producer's serializers.
+            value: bytes, None for a tombstone, or what the serializer takes, which is
+                ``value_serializer`` unless the topic has its own.
+            key: bytes, None for no key, or what the serializer takes, likewise. Records
+                with the same key go to the same partition.
             headers: pairs of name and bytes, or a mapping; a name may repeat in pairs.
             timestamp: milliseconds since the Unix epoch; now by default.
             partition: number of the partition; chosen by the partitioner by default.
@@ -409,8 +411,10 @@ class Producer(Closeable):
             UnknownTopicOrPartition: the topic or partition does not exist.
             RequestTimeout: no broker described the topic within ``max_block_ms``.
             BrokerError: the broker refused the record, for the reason given.
-            KafkaTimeout: buffer memory did not become free within ``max_block_ms``.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``, or
+                a serializer was not done within that time.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it; nothing was enqueued.
         """
         delivery = None
         if self._open_batches.taken < TURN_BYTES:
@@ -431,9 +435,11 @@ class Producer(Closeable):
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Take a record in, waiting for buffer memory only.
+        """Take a record in, waiting for its serializer and for buffer memory only.
 
-        Calls that wait are served in their order. Those for partitions without
+        Calls for a topic are served in their order, also while a serializer of one of
+        them is awaited; calls for other topics pass. Calls that wait for memory are
+        served in their order, too. Those for partitions without
         progress wait once such partitions hold ``stalled_partitions_buffer_percent`` of
         the buffer, and the others pass them. If the call is cancelled, the record
         was not taken in.
@@ -454,8 +460,10 @@ class Producer(Closeable):
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: an argument has an impossible value.
             RecordTooLarge: the record can never be sent with the limits that are set.
-            KafkaTimeout: buffer memory did not become free within ``max_block_ms``.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``, or
+                a serializer was not done within that time.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it.
         """
         if self._open_batches.taken < TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
@@ -494,9 +502,12 @@ class Producer(Closeable):
             ArgumentValueError: an argument has an impossible value.
             RecordTooLarge: the record can never be sent with the limits that are set.
             BufferFull: there is not enough buffer memory now, or other calls wait for
-                it, or the partition makes no progress and such partitions hold their
-                share of the buffer (``stalled_partitions_buffer_percent``).
+                it, or calls for the topic wait for a serializer, or the partition makes
+                no progress and such partitions hold their share of the buffer
+                (``stalled_partitions_buffer_percent``).
+            ConfigurationError: a serializer has to be awaited: use `enqueue`.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it.
         """
         return self._intake.enqueue_nowait(
             topic, value, key, headers, timestamp, partition
@@ -507,12 +518,12 @@ class Producer(Closeable):
     ) -> Sequence[RecordMetadata]:
         """Write several records and wait until all of them are acknowledged.
 
-        All are checked before the first is taken in. Records of one partition are
-        written in the order of ``values``. If the call is cancelled, records that were
-        taken in may be written.
+        All are checked and serialized, one after the other, before the first is taken
+        in. Records of one partition are written in the order of ``values``. If the call
+        is cancelled, records that were taken in may be written.
 
         Args:
-            topic: name of the topic.
+            topic: name of the topic, or a `kafkaio.Topic`.
             values: values as `send` takes them, or `kafkaio.NewRecord` objects.
 
         Returns:
@@ -523,10 +534,13 @@ class Producer(Closeable):
             ArgumentTypeError: a value has the wrong type; nothing was enqueued.
             ArgumentValueError: a value is impossible; nothing was enqueued.
             RecordTooLarge: a record can never be sent; nothing was enqueued.
+            KafkaTimeout: the serializers were not done within ``max_block_ms``; nothing
+                was enqueued.
             DeliveriesFailed: some records failed: an exception group of their errors.
                 It has the error of each record that failed, and the place of each
                 other.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it; nothing was enqueued.
         """
         return await self._intake.send_many(topic, values)
 
@@ -671,8 +685,9 @@ class Producer(Closeable):
         """Wait until every record that was taken in before is acknowledged or failed.
 
         Batches leave at once instead of lingering. Errors of records are raised by
-        their deliveries, not here. If the call is cancelled, the records stay on their
-        way.
+        their deliveries, not here. A call that still waits for a serializer or for
+        buffer memory has not taken its record in. If the call is cancelled, the records
+        stay on their way.
 
         Args:
             timeout: seconds; by default ``delivery_timeout_ms`` is the limit, as for
@@ -708,7 +723,7 @@ class Producer(Closeable):
         """Return the partitions of a topic, from the metadata or from the cluster.
 
         Args:
-            topic: name of the topic.
+            topic: name of the topic, or a `kafkaio.Topic`.
             timeout: seconds; ``max_block_ms`` by default.
 
         Raises:
