@@ -432,7 +432,7 @@ LONGEST_FIRST = (
 
 def run_spark(session: nox.Session, *arguments: str, pyspark: str = "pyspark") -> None:
     """Run the tests that need Spark: the newest, or the one that is named."""
-    install(session, "[kafka,spark]")
+    install(session, "[kafka,spark,registry]")
     session.install(pyspark)
     groups(session, "test", "spark")
     session.run("pytest", *BROKERS, *LONGEST_FIRST, "tests/spark", *arguments)

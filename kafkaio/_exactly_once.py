@@ -28,7 +28,7 @@ from typing import Final, Protocol, TypeVar
 import anyio
 
 from kafkaio._arguments import count_of, seconds_of, type_name
-from kafkaio._consumer.consumer import Consumer, observer_of
+from kafkaio._consumer.consumer import Consumer, observer_of, passing_of
 from kafkaio._consumer.parallel.ports import EndingTransactionPort
 from kafkaio._consumer.parallel.run import ABORTS, decided
 from kafkaio._machines.backoff import Backoff
@@ -114,6 +114,10 @@ async def exactly_once(
     records and is committed, and then the partition is released. The next owner
     repeats nothing. A transaction that takes longer than the group allows is aborted.
 
+    A deserializer that fails with a retriable `KafkaError`, as that of a registry that
+    is down does, is reported and tried again in the same way, without end. Only its
+    partition waits.
+
     An aborted transaction is reported to the observer (``retrying``), and its records
     are worked on again after a back-off of 0.1 to 10 seconds, without end: because a
     partition was lost, the group moved on, or brokers refused something. If the handler
@@ -170,6 +174,8 @@ async def exactly_once(
                 return
             raise
         except Exception as error:
+            if _is_passing(consumer, error):
+                continue
             attempts += 1
             delay = _delay(error, attempts, retry)
             if delay is None:
@@ -228,9 +234,22 @@ async def _work(
             more = await consumer.poll(timeout=left, max_records=most - len(records))
         except (ClosedError, *_UNREADABLE):
             break  # records in hand are finished first; the next poll raises it again
+        except KafkaError as error:
+            if _is_passing(consumer, error):
+                continue
+            raise
         records += more.records
     if records:
         await handler(tx, records)
+
+
+def _is_passing(consumer: Consumer, error: Exception) -> bool:
+    # Whether a deserializer failed for a reason that passes. The consumer lets the
+    # partition wait, and reads the others: there is nothing to wait for here.
+    found = passing_of(consumer, error)
+    if found is not None:
+        observer_of(consumer).retrying("exactly_once", *found, error)
+    return found is not None
 
 
 def _covered(consumer: Consumer, records: list[Record]) -> list[Record]:

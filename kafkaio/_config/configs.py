@@ -860,8 +860,9 @@ class ConsumerConfig(ClientConfig):
         False,  # noqa: FBT003
         "Run the consumer in a thread with its own event loop, so that it stays in its "
         "group while your code blocks your loop. Records cross in chunks of "
-        "``max_poll_records``. Callbacks and handlers run in your loop; deserializers, "
-        "the observer and the ``offset_store`` run in the thread.",
+        "``max_poll_records``. Callbacks and handlers run in your loop, and what "
+        "deserializers return to be awaited; deserializers, the observer and the "
+        "``offset_store`` are called in the thread.",
         is_own=True,
     )
     key_deserializer: Deserializer | None = option(

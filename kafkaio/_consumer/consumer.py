@@ -1278,6 +1278,16 @@ class Consumer(TransactionalConsumer, Closeable):
         return seconds_of("timeout", timeout)
 
 
+def passing_of(consumer: Consumer, error: BaseException) -> tuple[int, float] | None:
+    """Return what is known of a failure to deserialize that passes.
+
+    Returns:
+        How many attempts have failed in a row, and the seconds before the next one;
+        None for any other error.
+    """
+    return consumer._core.passing(error)
+
+
 def observer_of(consumer: Consumer) -> Observer:
     """Return the observer of a consumer, for other parts of this library."""
     return consumer._core.observer

@@ -591,6 +591,7 @@ class Core:
         if wanted.partitions is not None and self.wanted.is_subscription:
             raise UsageError("topics are subscribed to: unsubscribe first")
         self.wanted = wanted
+        self.reader.deserialize_as(wanted)
         if self.life.state not in {LifecycleState.RUNNING, LifecycleState.STARTING}:
             return
         if wanted.is_nothing:
@@ -858,6 +859,15 @@ class Core:
         self.polls = polls
         self.reader.finish()
         self.assigned.step_taken(polls=polls)
+
+    def passing(self, error: BaseException) -> tuple[int, float] | None:
+        """Return what is known of a failure to deserialize that passes.
+
+        Returns:
+            How many attempts have failed in a row, and the seconds before the next one;
+            None for any other error.
+        """
+        return self.reader.deserialization.passing(error)
 
     def _allowance(self) -> int:
         return 0 if self.time_slice.is_over else _ALLOWANCE

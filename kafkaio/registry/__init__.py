@@ -17,6 +17,7 @@ __all__, __getattr__, __dir__ = lazy(
             "SchemaReference",
         ),
         "kafkaio.registry._subjects": (
+            "SubjectStrategy",
             "record_name",
             "topic_name",
             "topic_record_name",

@@ -137,6 +137,9 @@ class ThreadedCore:
         self.life: Lifecycle = core.life
         self._handoff = Handoff(core.reader, core.is_interrupted)
         core.reader.hand_off_to(self._handoff)
+        # What a deserializer awaits, such as the client of a registry, lives in the
+        # user's loop.
+        core.reader.deserialization.deserializers.awaits = thread.call_owner
         # When the user's loop is to get a turn.
         self._time_slice = TimeSlice(monotonic)
         # Polls whose callers were cancelled after they had come.
@@ -397,6 +400,10 @@ class ThreadedCore:
     def observer(self) -> Observer:
         """The observer of the cluster."""
         return self._core.observer
+
+    def passing(self, error: BaseException) -> tuple[int, float] | None:
+        """Return what is known of a failure to deserialize that passes."""
+        return self._core.passing(error)
 
     @property
     def wanted(self) -> ReadSelection:
