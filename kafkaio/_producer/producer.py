@@ -21,7 +21,7 @@ from uuid import UUID
 
 import anyio
 
-from kafkaio._arguments import check_topic, seconds_of
+from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ProducerConfig, ProducerOptions
@@ -43,6 +43,7 @@ from kafkaio._producer.delivery import Delivery, settled, waiting_for
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
 from kafkaio._producer.sender import Sender
+from kafkaio._producer.serializing import SerializerWaits
 from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
@@ -169,10 +170,14 @@ class Producer(Closeable):
             self._accumulator.share,
             config.max_block_ms / 1000,
         )
+        self._waits = SerializerWaits(
+            self._accumulator.gate, config.max_block_ms / 1000
+        )
         self._intake = Intake(
             config,
             self._accumulator,
             self._space,
+            self._waits,
             self._life.check,
             getattr(cluster.observer, "inject", None),
         )
@@ -359,6 +364,7 @@ class Producer(Closeable):
         flushes = before is LifecycleState.RUNNING and timeout != 0
         deadline = None if timeout is None else now() + timeout
         self._space.close(self._life.why_unusable())
+        self._waits.fail_all(self._life.why_unusable())
         await self._life.close(
             partial(self._flush_within, timeout) if flushes else None,
             partial(self._end, deadline),
@@ -714,12 +720,12 @@ class Producer(Closeable):
             ClosedError: the producer is not started, or closed.
         """
         self._life.check()
-        check_topic(topic)
+        name = topic_name(topic)
         if timeout is None:
             timeout = self.config.max_block_ms / 1000
         seconds_of("timeout", timeout)
-        view = await self._cluster.wait_for_topics([topic], timeout)
-        return tuple(found.partition for found in view.partitions(topic))
+        view = await self._cluster.wait_for_topics([name], timeout)
+        return tuple(found.partition for found in view.partitions(name))
 
     # ---- transactions ----------------------------------------------------------------
 
@@ -852,6 +858,7 @@ class Producer(Closeable):
         if self._transactions is not None:
             self._transactions.end(error)
         self._space.close(error)
+        self._waits.fail_all(error)
         self._lost.hold()
         self._accumulator.fail_all(lambda _: error)
         self._lost.flush()
@@ -861,6 +868,7 @@ class Producer(Closeable):
         parts = (self._undo, self._accumulator, self._lost, self._sender, cluster)
         life.soon(partial(_stop, *parts))
         life.soon(partial(self._space.close, life.why_unusable()))
+        life.soon(partial(self._waits.fail_all, life.why_unusable()))
         if self._owns_cluster:
             life.soon(cluster.abandon)
 

@@ -288,6 +288,8 @@ class Transaction:
 
     def _closed(self) -> None:
         self._direct = None
+        # Records that wait for a serializer are refused now: they are not part of it.
+        self._intake.refuse_waiting()
 
     def _on_revoke(self) -> None:
         self._run.is_revoked = True
