@@ -21,7 +21,7 @@ from uuid import UUID
 
 import anyio
 
-from kafkaio._arguments import check_topic, seconds_of
+from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ProducerConfig, ProducerOptions, with_functions
@@ -44,6 +44,7 @@ from kafkaio._producer.delivery import Delivery, settled, waiting_for
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
 from kafkaio._producer.sender import Sender
+from kafkaio._producer.serializing import SerializerWaits
 from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
@@ -186,10 +187,14 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             self._accumulator.share,
             config.max_block_ms / 1000,
         )
+        self._waits = SerializerWaits(
+            self._accumulator.gate, config.max_block_ms / 1000
+        )
         self._intake = Intake(
             config,
             self._accumulator,
             self._space,
+            self._waits,
             self._life.check,
             getattr(cluster.observer, "inject", None),
         )
@@ -397,6 +402,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         flushes = before is LifecycleState.RUNNING and timeout != 0
         deadline = None if timeout is None else now() + timeout
         self._space.close(self._life.why_unusable())
+        self._waits.fail_all(self._life.why_unusable())
         await self._life.close(
             partial(self._flush_within, timeout) if flushes else None,
             partial(self._end, deadline),
@@ -441,13 +447,15 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         """Write a record and wait until it is acknowledged.
 
         A record is sent at once if no request to its leader is in flight. If the call
-        is cancelled while it waits for buffer memory, nothing is written; if it is
-        cancelled later, the record may be written.
+        is cancelled while it waits for a serializer or for buffer memory, nothing is
+        written; if it is cancelled later, the record may be written.
 
         Args:
-            topic: name of the topic, or a `Topic`, whose serializers are used then.
-            value: bytes, None for a tombstone, or what the serializer of values takes.
-            key: bytes, None for no key, or what the serializer of keys takes. Records
+            topic: name of the topic; or a `kafkaio.Topic`, whose serdes take the place
+                of the producer's serializers.
+            value: bytes, None for a tombstone, or what the serializer takes, which is
+                ``value_serializer`` unless the topic has its own.
+            key: bytes, None for no key, or what the serializer takes, likewise. Records
                 with the same key go to the same partition.
             headers: pairs of name and bytes, or a mapping; a name may repeat in pairs.
             timestamp: milliseconds since the Unix epoch; now by default.
@@ -465,8 +473,10 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             UnknownTopicOrPartition: the topic or partition does not exist.
             RequestTimeout: no broker described the topic within ``max_block_ms``.
             BrokerError: the broker refused the record, for the reason given.
-            KafkaTimeout: buffer memory did not become free within ``max_block_ms``.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``, or
+                a serializer was not done within that time.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it; nothing was enqueued.
         """
         delivery = None
         if self._open_batches.taken < TURN_BYTES:
@@ -511,9 +521,11 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Take a record in, waiting for buffer memory only.
+        """Take a record in, waiting for its serializer and for buffer memory only.
 
-        Calls that wait are served in their order. Those for partitions without
+        Calls for a topic are served in their order, also while a serializer of one of
+        them is awaited; calls for other topics pass. Calls that wait for memory are
+        served in their order, too. Those for partitions without
         progress wait once such partitions hold ``stalled_partitions_buffer_percent`` of
         the buffer, and the others pass them. If the call is cancelled, the record
         was not taken in.
@@ -534,8 +546,10 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: an argument has an impossible value.
             RecordTooLarge: the record can never be sent with the limits that are set.
-            KafkaTimeout: buffer memory did not become free within ``max_block_ms``.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``, or
+                a serializer was not done within that time.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it.
         """
         if self._open_batches.taken < TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
@@ -598,9 +612,12 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             ArgumentValueError: an argument has an impossible value.
             RecordTooLarge: the record can never be sent with the limits that are set.
             BufferFull: there is not enough buffer memory now, or other calls wait for
-                it, or the partition makes no progress and such partitions hold their
-                share of the buffer (``stalled_partitions_buffer_percent``).
+                it, or calls for the topic wait for a serializer, or the partition makes
+                no progress and such partitions hold their share of the buffer
+                (``stalled_partitions_buffer_percent``).
+            ConfigurationError: a serializer has to be awaited: use `enqueue`.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it.
         """
         return self._intake.enqueue_nowait(
             topic, value, key, headers, timestamp, partition
@@ -625,12 +642,12 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
     ) -> Sequence[RecordMetadata]:
         """Write several records and wait until all of them are acknowledged.
 
-        All are checked before the first is taken in. Records of one partition are
-        written in the order of ``values``. If the call is cancelled, records that were
-        taken in may be written.
+        All are checked and serialized, one after the other, before the first is taken
+        in. Records of one partition are written in the order of ``values``. If the call
+        is cancelled, records that were taken in may be written.
 
         Args:
-            topic: name of the topic, or a `Topic`.
+            topic: name of the topic, or a `kafkaio.Topic`.
             values: values as `send` takes them, or `kafkaio.NewRecord` objects.
 
         Returns:
@@ -641,10 +658,13 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             ArgumentTypeError: a value has the wrong type; nothing was enqueued.
             ArgumentValueError: a value is impossible; nothing was enqueued.
             RecordTooLarge: a record can never be sent; nothing was enqueued.
+            KafkaTimeout: the serializers were not done within ``max_block_ms``; nothing
+                was enqueued.
             DeliveriesFailed: some records failed: an exception group of their errors.
                 It has the error of each record that failed, and the place of each
                 other.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it; nothing was enqueued.
         """
         return await self._intake.send_many(topic, values)
 
@@ -789,8 +809,9 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         """Wait until every record that was taken in before is acknowledged or failed.
 
         Batches leave at once instead of lingering. Errors of records are raised by
-        their deliveries, not here. If the call is cancelled, the records stay on their
-        way.
+        their deliveries, not here. A call that still waits for a serializer or for
+        buffer memory has not taken its record in. If the call is cancelled, the records
+        stay on their way.
 
         Args:
             timeout: seconds; by default ``delivery_timeout_ms`` is the limit, as for
@@ -826,7 +847,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         """Return the partitions of a topic, from the metadata or from the cluster.
 
         Args:
-            topic: name of the topic.
+            topic: name of the topic, or a `kafkaio.Topic`.
             timeout: seconds; ``max_block_ms`` by default.
 
         Raises:
@@ -838,12 +859,12 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             ClosedError: the producer is not started, or closed.
         """
         self._life.check()
-        check_topic(topic)
+        name = topic_name(topic)
         if timeout is None:
             timeout = self.config.max_block_ms / 1000
         seconds_of("timeout", timeout)
-        view = await self._cluster.wait_for_topics([topic], timeout)
-        return tuple(found.partition for found in view.partitions(topic))
+        view = await self._cluster.wait_for_topics([name], timeout)
+        return tuple(found.partition for found in view.partitions(name))
 
     # ---- transactions ----------------------------------------------------------------
 
@@ -978,6 +999,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         if self._transactions is not None:
             self._transactions.end(error)
         self._space.close(error)
+        self._waits.fail_all(error)
         self._lost.hold()
         self._accumulator.fail_all(lambda _: error)
         self._lost.flush()
@@ -987,6 +1009,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         parts = (self._undo, self._accumulator, self._lost, self._sender, cluster)
         life.soon(partial(_stop, *parts))
         life.soon(partial(self._space.close, life.why_unusable()))
+        life.soon(partial(self._waits.fail_all, life.why_unusable()))
         if self._owns_cluster:
             life.soon(cluster.abandon)
 

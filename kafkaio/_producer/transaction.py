@@ -291,6 +291,8 @@ class Transaction(Generic[K_contra, V_contra]):
 
     def _closed(self) -> None:
         self._direct = None
+        # Records that wait for a serializer are refused now: they are not part of it.
+        self._intake.refuse_waiting()
 
     def _on_revoke(self) -> None:
         self._run.is_revoked = True
@@ -386,10 +388,12 @@ class Transaction(Generic[K_contra, V_contra]):
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Take a record into the transaction, waiting for buffer memory only.
+        """Take a record into the transaction.
 
-        The commit waits for its acknowledgement. The arguments, and the rest, are as in
-        `Producer.enqueue`.
+        Waits for its serializer and for buffer memory only. A call that still waits
+        when the end of the transaction is asked for raises UsageError, and its record
+        is not part of it. The commit waits for the acknowledgement of those taken in.
+        The arguments, and the rest, are as in `Producer.enqueue`.
 
         Returns:
             A handle to await the acknowledgement with, if it is of interest.
