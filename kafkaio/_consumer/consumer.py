@@ -44,7 +44,7 @@ from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.lanes import LaneIterator
 from kafkaio._consumer.parallel.ports import (
-    EndingTransactionPort,
+    OpenTransactionPort,
     TransactionMakerPort,
 )
 from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
@@ -95,7 +95,7 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-TransactionT = TypeVar("TransactionT", bound=EndingTransactionPort)
+TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
