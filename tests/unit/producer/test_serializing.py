@@ -314,6 +314,25 @@ async def test_wrong_types_name_the_topic(make: MakeProducer) -> None:
             await producer.send(topic, b"v", key="k")
 
 
+def test_serdes_are_objects() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"key must be an object.*Serde\(\)$"):
+        Topic("one", key=Serde)  # type: ignore[arg-type]
+
+
+def test_a_class_may_have_methods_of_its_own() -> None:
+    class Texts:
+        @staticmethod
+        def serialize(value: str, context: object) -> bytes:
+            return value.encode()
+
+        @classmethod
+        def deserialize(cls, data: bytes, context: object) -> str:
+            return data.decode()
+
+    assert Topic("one", key=Texts).key is Texts
+    assert ProducerConfig.of("a", {"key_serializer": Texts}).key_serializer is Texts
+
+
 @pytest.mark.parametrize("topic", [5, b"one", None, ["one"]])
 async def test_what_is_no_topic(make: MakeProducer, topic: Any) -> None:
     async with make() as producer:
