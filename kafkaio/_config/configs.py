@@ -688,14 +688,17 @@ class ProducerConfig(ClientConfig):
     )
     key_serializer: Serializer | None = option(
         None,
-        "Function that turns a key into bytes. Without it keys are ``bytes`` or None.",
+        "Turns a key into bytes: a function of it, or an object with "
+        "``serialize(key, context)``, whose result may be awaited. A function gets the "
+        "context, too, if its second parameter has no default or is named ``context`` "
+        "or ``ctx``. Without it keys are ``bytes`` or None.",
         function="function that turns a key into bytes",
         method="serialize",
     )
     value_serializer: Serializer | None = option(
         None,
-        "Function that turns a value into bytes. Without it values are ``bytes`` or "
-        "None.",
+        "Turns a value into bytes, as ``key_serializer`` does keys. Without it values "
+        "are ``bytes`` or None.",
         function="function that turns a value into bytes",
         method="serialize",
     )

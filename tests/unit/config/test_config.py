@@ -26,6 +26,7 @@ from kafkaio._config.configs import parse_servers
 from kafkaio._config.declaration import option_of
 from kafkaio._config.unknown import FOREIGN
 from kafkaio.errors import ConfigurationError
+from kafkaio.serde import String
 
 CONFIGS = [
     (ClientConfig, ClientOptions),
@@ -254,6 +255,8 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ClientConfig, {"log": "no"}, "log='no' has the wrong type: bool is needed"),
         (ProducerConfig, {"value_serializer": "json"}, "'json' is not a function that"),
         (ProducerConfig, {"key_serializer": 5}, "key_serializer=5 is not a function"),
+        (ProducerConfig, {"key_serializer": String}, r"is a class.*String\(\)$"),
+        (ConsumerConfig, {"value_deserializer": String}, r"is a class.*String\(\)$"),
         (ProducerConfig, {"partitioner": "murmur2"}, r"not a function \(topic, key"),
         (ConsumerConfig, {"key_deserializer": "json"}, "not a function that"),
         (ConsumerConfig, {"value_deserializer": 5}, "=5 is not a function that"),
