@@ -114,12 +114,18 @@ class Where:
 # ---- failures ------------------------------------------------------------------------
 
 
-def error_of(reply: Reply, where: Where) -> RegistryError:
-    """Return the error for a reply that is no success."""
+def error_of(reply: Reply, where: Where, tried: str = "") -> RegistryError:
+    """Return the error for a reply that is no success.
+
+    Args:
+        reply: the reply.
+        where: what was asked.
+        tried: how often, in words; empty for once.
+    """
     if reply.problem:
         status = reply.status or None
         return RegistryError(
-            f"{where}: {where.clean(reply.problem)}",
+            _joined(f"{where}: {where.clean(reply.problem)}", tried),
             status=status,
             # A registry whose certificate is mended answers again; one whose schema
             # is too large will not.
@@ -131,14 +137,17 @@ def error_of(reply: Reply, where: Where) -> RegistryError:
     if status in _ABOUT_SCHEMAS or (status == _NOT_FOUND and _names_schema(code)):
         default = f"the registry answered {status} without a reason"
         return SchemaError(where.subject, reason or default, status=status, code=code)
-    hint = _hint(reply)
     text = ": ".join(part for part in (f"{where}: status {status}", reason) if part)
     return RegistryError(
-        f"{text}; {hint}" if hint else text,
+        _joined(text, _hint(reply), tried),
         status=status,
         code=code,
         retriable=reply.may_pass,
     )
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _names_schema(code: int | None) -> bool:
