@@ -55,6 +55,12 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "request": Entry("cluster.request", "Send any request of the protocol"),
     },
+    "Schemas": {
+        "schemas": Entry(
+            "registries.schemas",
+            "List, get, register, check and delete schemas of a registry",
+        ),
+    },
     "Cluster": {
         "cluster": Entry(
             "cluster.cluster",

@@ -124,6 +124,9 @@ def pairs(
 
 #: Options that several commands share.
 YES: Final = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+REGISTRY: Final = click.option(
+    "-r", "--registry", metavar="URL", help="The schema registry."
+)
 DRY_RUN: Final = click.option(
     "--dry-run", is_flag=True, help="Only check whether it could be done."
 )

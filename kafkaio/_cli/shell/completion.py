@@ -54,6 +54,20 @@ def complete_groups(
     return _complete(context, incomplete, _groups)
 
 
+def complete_subjects(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the subjects with this prefix; none if the registry is not there soon."""
+    del parameter
+    url = context.params.get("registry")
+
+    async def names(session: CommandSession) -> list[str]:
+        async with session.registry(url) as registry:
+            return await registry.subjects(incomplete)
+
+    return _asked(context, incomplete, names)
+
+
 async def _topics(admin: Admin) -> list[str]:
     return list(await admin.list_topics(timeout=_SECONDS))
 
@@ -67,6 +81,18 @@ def _complete(
     incomplete: str,
     names: Callable[[Admin], Awaitable[list[str]]],
 ) -> list[CompletionItem]:
+    async def ask(session: CommandSession) -> list[str]:
+        async with session.admin() as admin:
+            return await names(admin)
+
+    return _asked(context, incomplete, ask)
+
+
+def _asked(
+    context: click.Context,
+    incomplete: str,
+    names: Callable[[CommandSession], Awaitable[list[str]]],
+) -> list[CompletionItem]:
     import asyncio
 
     given = context.find_root().ensure_object(Given)
@@ -76,8 +102,7 @@ def _complete(
         session = CommandSession(given)
         # Without `ask`: a prompt for a password would spoil the line that is typed.
         session.connection = ConnectionOptions(given)
-        async with session.admin() as admin:
-            return await names(admin)
+        return await names(session)
 
     try:
         found = asyncio.run(ask())

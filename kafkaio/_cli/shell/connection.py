@@ -9,10 +9,11 @@ Each source overrides those below it:
 5. the file that ``KAFKAIO_CONFIG`` names;
 6. the profile that ``KAFKAIO_PROFILE`` names, else the ``default_profile`` of
    ``~/.config/kafkaio/config.toml``;
-7. ``localhost:9092``.
+7. ``localhost:9092``, and ``http://localhost:8081`` for the schema registry.
 
-So the environment never changes what the command line names. Names are Java's or
-librdkafka's, with dots or with ``_``. Values may refer to secrets, as in
+So the environment never changes what the command line names. ``--registry`` of commands
+that ask a schema registry overrides ``schema.registry.url`` of all sources. Names are
+Java's or librdkafka's, with dots or with ``_``. Values may refer to secrets, as in
 ``${env:NAME}``; see `kafkaio.security._references`. ``?`` asks for a secret.
 """
 
@@ -44,9 +45,27 @@ VARIABLES: Final[Mapping[str, str]] = {
     "KAFKAIO_SASL_USERNAME": "sasl.username",
     "KAFKAIO_SASL_PASSWORD": "sasl.password",
     "KAFKAIO_PROXY": "proxy",
+    "KAFKAIO_REGISTRY_URL": "schema.registry.url",
+    "KAFKAIO_REGISTRY_USER_INFO": "schema.registry.basic.auth.user.info",
+    "KAFKAIO_REGISTRY_TOKEN": "schema.registry.bearer.auth.token",
 }
+_OF_REGISTRY: Final = "schema.registry."
+#: Options of the schema registry begin with one of these; no client of the cluster has
+#: such an option. The last two are how Confluent's console tools write them.
+_OF_REGISTRIES: Final = (_OF_REGISTRY, "basic.auth.", "bearer.auth.")
+#: Secret options of the schema registry, without the first of these.
+_REGISTRY_SECRETS: Final = (
+    *("basic.auth.user.info", "bearer.auth.token", "bearer.auth.client.secret"),
+    *("ssl.keystore.password", "ssl.key.password", "ssl.truststore.password"),
+    *("ssl.key.pem", "ssl.keystore.key"),
+)
 _SERVERS: Final = "bootstrap.servers"
-_PROXY: Final = "proxy"
+_SERVER: Final = "localhost:9092"
+_REGISTRY: Final = "schema.registry.url"
+#: The port of Confluent's registry and of Karapace.
+_REGISTRY_URL: Final = "http://localhost:8081"
+#: Secret options that are URLs.
+_URLS: Final = frozenset({"proxy", "schema.registry.url", "schema.registry.proxy"})
 _JAAS: Final = "sasl.jaas.config"
 _ASK: Final = "?"
 _SECONDS: Final = 30.0
@@ -100,8 +119,8 @@ class ConnectionOptions:
             if _dotted(name) in secret_names()
             and value != _ASK
             and not has_reference(value)
-            # A proxy is secret only if its URL has a password.
-            and not (name == _PROXY and "@" not in value)
+            # A URL is secret only if it has a password.
+            and not (_dotted(name) in _URLS and "@" not in value)
         ]
 
     def properties(
@@ -124,7 +143,7 @@ class ConnectionOptions:
             ConfigurationError: a reference cannot be resolved.
         """
         found: dict[str, object] = {
-            _SERVERS: "localhost:9092",
+            _SERVERS: _SERVER,
             "default.api.timeout.ms": round(self.timeout * 1000),
             # Kafka's default. With a longer --timeout a lost request is repeated.
             "request.timeout.ms": round(min(self.timeout, 30.0) * 1000),
@@ -141,10 +160,35 @@ class ConnectionOptions:
         wanted = {
             name: value
             for name, value in found.items()
-            if name not in foreign and value is not None
+            if name not in foreign
+            and not name.startswith(_OF_REGISTRIES)
+            and value is not None
         }
         # References are resolved last, so a secret that is overridden is never read.
         return {name: self._plain(name, value) for name, value in wanted.items()}
+
+    def registry_properties(self, url: str | None) -> dict[str, object]:
+        """Return the options of the schema registry, by dotted names.
+
+        Args:
+            url: what ``--registry`` says; overrides all sources.
+
+        Raises:
+            CommandFailed: a file or a profile does not exist.
+            ConfigurationError: a reference cannot be resolved.
+        """
+        found: dict[str, object] = {
+            _REGISTRY: _REGISTRY_URL,
+            f"{_OF_REGISTRY}request.timeout.ms": round(self.start_timeout * 1000),
+        }
+        for layer in self._layers():
+            for name, value in layer.items():
+                dotted = _dotted(name)
+                if dotted.startswith(_OF_REGISTRIES):
+                    found[_OF_REGISTRY + dotted.removeprefix(_OF_REGISTRY)] = value
+        if url is not None:
+            found[_REGISTRY] = url
+        return {name: self._plain(name, value) for name, value in found.items()}
 
     def _layers(self) -> Iterator[Mapping[str, object]]:
         """Yield the sources, the weakest first; see the top of the module."""
@@ -203,7 +247,14 @@ def secret_names() -> frozenset[str]:
     """Return the dotted names of options whose values are secret."""
     own = [f for config in _CONFIGS for f in fields(config) if option_of(f).is_secret]
     aliases = (alias for each in own for alias in option_of(each).aliases)
-    return frozenset({_JAAS, *(_dotted(each.name) for each in own), *aliases})
+    return frozenset(
+        {
+            *(_JAAS, *_URLS, *_REGISTRY_SECRETS),
+            *(f"{_OF_REGISTRY}{name}" for name in _REGISTRY_SECRETS),
+            *(_dotted(each.name) for each in own),
+            *aliases,
+        }
+    )
 
 
 def _names(*configs: type[ClientConfig]) -> frozenset[str]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Producer
     from kafkaio.admin import Admin
+    from kafkaio.registry import Registry
     from kafkaio.types import TopicPartition
 
 #: Seconds to wait for connections to close. Nothing is left to send by then.
@@ -80,6 +81,7 @@ class CommandSession:
         self._succeeded = 0
         # The exit code of a command without failures.
         self._code = Exit.OK
+        self._is_warned = False
 
     # ---- clients -------------------------------------------------------------------
 
@@ -146,14 +148,40 @@ class CommandSession:
         """Return the options of a client; see `ConnectionOptions.properties`."""
         return self.connection.properties(config, defaults, forced)
 
-    @asynccontextmanager
-    async def started(self, unstarted: S) -> AsyncIterator[S]:
-        """Start a client, and close it at the end of the block."""
+    def registry(self, url: str | None) -> Registry:
+        """Return the schema registry, for ``async with``.
+
+        Args:
+            url: what ``--registry`` says; None for that of the other sources.
+
+        Raises:
+            CommandFailed: the extra is not installed.
+            ConfigurationError: an option of the registry is wrong.
+        """
+        from kafkaio.registry import Registry
+
+        self._warn_of_secrets()
+        try:
+            return Registry.from_properties(self.connection.registry_properties(url))
+        except ImportError:
+            needed = "a schema registry needs more packages: "
+            install = "pip install 'kafkaio[registry]'"
+            raise CommandFailed(needed + install, Exit.USAGE) from None
+
+    def _warn_of_secrets(self) -> None:
+        if self._is_warned:
+            return
+        self._is_warned = True
         for name in self.connection.secrets_on_the_command_line():
             self.note(
                 f"warning: other users of this machine can read {name} on the command "
                 "line; use ${env:NAME}, ${file:PATH:KEY} or ?"
             )
+
+    @asynccontextmanager
+    async def started(self, unstarted: S) -> AsyncIterator[S]:
+        """Start a client, and close it at the end of the block."""
+        self._warn_of_secrets()
         # Outside of the block: a client whose start fails has closed itself.
         await unstarted.start(self.connection.start_timeout)
         try:

@@ -1,0 +1,433 @@
+"""Avro: values by schemas of Avro, written and read by fastavro."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from kafkaio._public import public
+from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
+from kafkaio.registry._avro_classes import ClassCodec, locate
+from kafkaio.registry._avro_guard import (
+    check_data,
+    check_value,
+    compile_check,
+    explain,
+)
+from kafkaio.registry._avro_schema import (
+    AvroType,
+    ParsedAvro,
+    check_levels,
+    decode_defaults,
+    fastavro,
+    is_same_data,
+    load,
+    parse,
+    record_of,
+)
+from kafkaio.registry._classes import Fault
+from kafkaio.registry._schema import Schema, SchemaReference, SchemaType
+from kafkaio.registry._serde import (
+    Read,
+    SchemaPart,
+    SerdeCore,
+    SerdeOptions,
+    Wire,
+    Write,
+    check_size,
+    field_path,
+    refused_by_class,
+)
+from kafkaio.registry._subjects import SubjectStrategy, topic_name
+from kafkaio.serde import DeserializationContext, SerializationContext
+
+if TYPE_CHECKING:
+    from kafkaio.registry._client import Registry
+
+T = TypeVar("T")
+
+
+@public("kafkaio.registry")
+class Avro(Generic[T]):
+    """Values by a schema of Avro, which a registry keeps.
+
+    ::
+
+        registry = Registry("http://localhost:8081")
+        orders = kafkaio.Topic("orders", value=Avro(Order, registry))
+
+    The schema is that of a class, or its text. A class is a dataclass, a TypedDict, or
+    a class of pydantic or msgspec; values are its instances. Its schema follows from
+    its annotations: ``int`` is ``long``, ``float`` is ``double``, a datetime is
+    ``timestamp-micros``, an Enum its symbols, other classes are records of their own.
+    `AvroAs` gives a field another schema, and ``__avro_schema__`` (a text, a dict, or a
+    class method that returns one) the class. With a text or a dict values are dicts.
+
+    What was written by another schema is resolved to that of the class, or to
+    ``reader_schema``: fields that are new there get their defaults, fields that are not
+    there are left out.
+
+    The result is there at once if the schema is cached; else a coroutine asks the
+    registry. A serde may be used in several threads and on several event loops.
+
+    Args:
+        schema: the class, or the schema: a text, or what JSON reads of one.
+        registry: the registry.
+        subject: names the subject: `topic_name`, `record_name`, `topic_record_name`, or
+            a function of the context and the full name of the record.
+        register: whether a schema that is not there is registered; if not, it is looked
+            up.
+        use_latest: whether values are written by the latest schema of the subject.
+        schema_id: the id of the schema by which values are written.
+        normalize: whether the registry normalizes schemas before it compares them.
+        references: schemas of other subjects that a text refers to by name.
+        wire: where records name their schema: ``prefix`` for an id in front of the
+            payload, ``header`` for a GUID in a header. Both are read.
+        reader_schema: the schema that dicts, or instances, are read by.
+        namespace: the namespace of the records of a class.
+
+    Raises:
+        ConfigurationError: fastavro is not installed, an option is wrong, or a field of
+            the class has no type in Avro; it is named.
+        SchemaError: the schema is not valid.
+    """
+
+    __slots__ = ("_core", "_format")
+
+    @overload
+    def __init__(
+        self,
+        schema: type[T],
+        registry: Registry,
+        *,
+        subject: SubjectStrategy = ...,
+        register: bool = ...,
+        use_latest: bool = ...,
+        schema_id: int | None = ...,
+        normalize: bool = ...,
+        references: Sequence[SchemaReference] = ...,
+        wire: Wire = ...,
+        reader_schema: str | Mapping[str, object] | None = ...,
+        namespace: str = ...,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Avro[dict[str, object]],
+        schema: str | Mapping[str, object] | Sequence[object],
+        registry: Registry,
+        *,
+        subject: SubjectStrategy = ...,
+        register: bool = ...,
+        use_latest: bool = ...,
+        schema_id: int | None = ...,
+        normalize: bool = ...,
+        references: Sequence[SchemaReference] = ...,
+        wire: Wire = ...,
+        reader_schema: str | Mapping[str, object] | None = ...,
+        namespace: str = ...,
+    ) -> None: ...
+
+    def __init__(  # noqa: PLR0913 - one for each option
+        self,
+        schema: type[T] | str | Mapping[str, object] | Sequence[object],
+        registry: Registry,
+        *,
+        subject: SubjectStrategy = topic_name,
+        register: bool = True,
+        use_latest: bool = False,
+        schema_id: int | None = None,
+        normalize: bool = False,
+        references: Sequence[SchemaReference] = (),
+        wire: Wire = "prefix",
+        reader_schema: str | Mapping[str, object] | None = None,
+        namespace: str = "",
+    ) -> None:
+        options = SerdeOptions(
+            subject, register, use_latest, schema_id, normalize, wire
+        )
+        self._format = _AvroFormat(schema, tuple(references), reader_schema, namespace)
+        self._core = SerdeCore(registry, self._format, options)
+
+    def serialize(
+        self, value: T, context: SerializationContext, /
+    ) -> bytes | Awaitable[bytes | None] | None:
+        """Return the bytes of a value, or a coroutine while the schema is not known.
+
+        Args:
+            value: the value.
+            context: the topic, and whether it is the key. With ``wire="header"`` its
+                headers get the one that names the schema; one that names another
+                schema is removed.
+
+        Raises:
+            SerializationError: the value does not fit the schema; its ``field`` says
+                where. Nothing was written.
+            SchemaError: the registry refuses the schema, or does not have it.
+            RegistryError: the registry failed.
+            ConfigurationError: the registry has no GUIDs, or the strategy no name.
+        """
+        return self._core.serialize(value, context)
+
+    def deserialize(
+        self, data: bytes, context: DeserializationContext, /
+    ) -> T | Awaitable[T]:
+        """Return the value of bytes, or a coroutine while the schema is not known.
+
+        Args:
+            data: the bytes.
+            context: the headers, and whether it is the key.
+
+        Raises:
+            SerializationError: the bytes name no schema, are not what their schema
+                writes, or cannot be resolved to the reader's schema.
+            SchemaError: the registry does not have the schema, or it is not valid.
+            RegistryError: the registry failed.
+        """
+        result: T | Awaitable[T] = self._core.deserialize(data, context)
+        return result
+
+    async def prepare(self, topic: str, *, is_key: bool = False) -> None:
+        """Find, or register, the schema for a topic before the first record.
+
+        Args:
+            topic: the topic to which values will be written.
+            is_key: whether they are keys.
+
+        Raises:
+            SchemaError: the registry refuses the schema, or does not have it.
+            RegistryError: the registry failed.
+        """
+        await self._core.prepare(topic, is_key=is_key)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema by which values are written, unless the registry says another."""
+        return self._format.schema
+
+    def __repr__(self) -> str:
+        return f"Avro({self._format.shown}, {self._core!r})"
+
+
+class _AvroFormat:
+    """Avro, for the values of one serde."""
+
+    __slots__ = (
+        "_codec",
+        "_reader",
+        "_reader_text",
+        "parts",
+        "schema",
+        "shown",
+        "uses",
+    )
+
+    type: SchemaType = "AVRO"
+
+    def __init__(
+        self,
+        schema: object,
+        references: tuple[SchemaReference, ...],
+        reader_schema: str | Mapping[str, object] | None,
+        namespace: str,
+    ) -> None:
+        fastavro()
+        self._codec: ClassCodec | None = None
+        if isinstance(schema, type):
+            self._codec = ClassCodec(schema, namespace)
+            text = _text_of(self._codec.schema)
+        else:
+            text = _text_of(schema)
+        self.schema = Schema(text, "AVRO", references)
+        check_size(self.schema)
+        loaded = load(text)
+        self.shown = schema.__name__ if isinstance(schema, type) else record_of(loaded)
+        self.parts: Sequence[SchemaPart] = ()
+        self.uses: Sequence[str] = ()
+        if not references:
+            parse(loaded, {})
+        self._reader: AvroType = None
+        if reader_schema is not None:
+            self._reader = load(_text_of(reader_schema))
+            parse(self._reader, {})
+        elif self._codec is not None:
+            self._reader = loaded
+
+    @property
+    def record(self) -> str:
+        """The full name of the record; empty if the schema has none."""
+        return record_of(load(self.schema.text))
+
+    def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
+        """Return no bytes: one schema has one type."""
+        del schema, references
+        return b""
+
+    def writer(
+        self, schema: Schema, references: Mapping[str, Schema], prefix: bytes
+    ) -> Write:
+        """Compile how values are written by a schema, behind a prefix."""
+        parsed = parse(load(schema.text), references)
+        extract = None
+        if self._codec is not None:
+            extract = self._codec.extractor(parsed.named)
+        return _compile_write(parsed, self._codec, extract, prefix)
+
+    def reader(
+        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+    ) -> Read:
+        """Compile how what a schema wrote is read."""
+        if indexes:
+            raise SchemaError("", "is Avro, and the header names a message in it")
+        writer = parse(load(schema.text), references)
+        build = None if self._codec is None else self._codec.build
+        reader = None
+        if self._reader is not None:
+            reader = parse(self._reader, references if self._codec is None else {})
+            if is_same_data(writer, reader):
+                reader = None
+        read = _compile_read(writer, reader, is_tagged=self._codec is not None)
+        return read if build is None else _compile_build(read, build, self.shown)
+
+
+def _text_of(schema: object) -> str:
+    if isinstance(schema, str):
+        # The name of a type, such as "string", stands in JSON in quotes.
+        is_json = schema.lstrip()[:1] in ("{", "[", '"')
+        return schema if is_json else json.dumps(schema)
+    if not isinstance(schema, Mapping | list | tuple):
+        raise ConfigurationError(
+            f"schema must be a class, or a schema of Avro as text or dict, and is "
+            f"{schema!r}"
+        )
+    check_levels(schema)
+    try:
+        return json.dumps(schema)
+    except (TypeError, ValueError) as error:
+        raise SchemaError("", f"is not valid Avro: not JSON: {error}") from error
+
+
+def _compile_write(
+    parsed: ParsedAvro,
+    codec: ClassCodec | None,
+    extract: Callable[[Any], Any] | None,
+    prefix: bytes,
+) -> Write:
+    schemaless_writer = fastavro().schemaless_writer
+    schema, has_cycle = parsed.schema, parsed.has_cycle
+    fits = compile_check(parsed)
+
+    def write(value: Any) -> bytes:
+        try:
+            datum = value if extract is None else extract(value)
+            if has_cycle:
+                check_value(datum)
+            if fits is not None and not fits(datum):
+                _check_again(parsed, datum)
+            out = BytesIO()
+            out.write(prefix)
+            schemaless_writer(out, schema, datum)
+            return out.getvalue()
+        except SerializationError:
+            raise
+        except Exception as error:
+            raise _explained(parsed, codec, extract, value, error) from error
+
+    return write
+
+
+def _check_again(parsed: ParsedAvro, datum: Any) -> None:
+    """Check a value that does not look right, but may fit, such as a subclass of int.
+
+    Raises:
+        SerializationError: it does not fit.
+    """
+    fault = explain(parsed, datum)
+    if fault is not None:
+        raise _misfit(fault)
+
+
+def _explained(
+    parsed: ParsedAvro,
+    codec: ClassCodec | None,
+    extract: Callable[[Any], Any] | None,
+    value: Any,
+    error: Exception,
+) -> SerializationError:
+    """Find out why a value could not be written, for which there is time now."""
+    fault = None if codec is None else locate(codec.kind, value)
+    if fault is None:
+        try:
+            datum = value if extract is None else extract(value)
+        except Exception as failure:  # noqa: BLE001 - described by the caller's
+            fault = Fault((), f"does not fit its schema: {failure!r}")
+        else:
+            fault = explain(parsed, datum)
+    return _misfit(fault or Fault((), f"does not fit its schema: {error}"))
+
+
+def _misfit(fault: Fault) -> SerializationError:
+    field = field_path(fault.path)
+    return SerializationError(f"{field or 'the value'} {fault.reason}", field=field)
+
+
+def _compile_read(
+    writer: ParsedAvro, reader: ParsedAvro | None, *, is_tagged: bool
+) -> Read:
+    """Compile how dicts are read.
+
+    Args:
+        writer: the schema that wrote the data.
+        reader: the schema of the dicts, if it is another.
+        is_tagged: whether a record in a union is a tuple of its name and the dict.
+    """
+    schemaless_reader = fastavro().schemaless_reader
+    writer_schema = writer.schema
+    reader_schema = None if reader is None else reader.schema
+    is_shared = reader is not None and decode_defaults(reader)
+    needs_guard = writer.needs_guard
+    is_tagged = is_tagged and (reader or writer).has_record_union
+    options = (True, True) if is_tagged else ()
+
+    def read(data: bytes, start: int) -> Any:
+        file = BytesIO(data)
+        file.seek(start)
+        try:
+            if needs_guard:
+                check_data(writer, data, start)
+            datum = schemaless_reader(file, writer_schema, reader_schema, *options)
+        except SerializationError:
+            raise
+        except Exception as error:
+            raise _unreadable(error) from error
+        if file.tell() != len(data):
+            rest = len(data) - file.tell()
+            raise SerializationError(f"{rest} bytes follow the value of the schema")
+        # fastavro puts the same list, or dict, of a default into each record.
+        return deepcopy(datum) if is_shared else datum
+
+    return read
+
+
+def _unreadable(error: Exception) -> SerializationError:
+    if type(error).__name__ == "SchemaResolutionError":
+        return SerializationError(
+            f"what was written cannot be read by the reader's schema: {error}"
+        )
+    if isinstance(error, EOFError):
+        return SerializationError("the data is truncated")
+    return SerializationError(f"the data is not what its schema writes: {error!r}")
+
+
+def _compile_build(read: Read, build: Callable[[Any], Any], name: str) -> Read:
+    def read_instance(data: bytes, start: int) -> Any:
+        datum = read(data, start)
+        try:
+            return build(datum)
+        except Exception as error:
+            raise refused_by_class(name, error) from error
+
+    return read_instance
