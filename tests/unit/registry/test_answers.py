@@ -22,6 +22,7 @@ from kafkaio.registry._answers import (
     read_numbers,
     read_registered,
     read_schema,
+    read_version,
 )
 
 GUID = UUID("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
@@ -29,9 +30,9 @@ WHERE = Where("http://registry:8081/subjects/orders/versions", "orders", ("s3cre
 READERS = [
     lambda body: read_schema(body, WHERE, asked=1),
     lambda body: read_schema(body, WHERE, asked=GUID),
-    lambda body: read_registered(body, WHERE, schema=None),
+    lambda body: read_version(body, WHERE),
     lambda body: read_registered(body, WHERE, schema=Schema("x")),
-    lambda body: read_registered(body, WHERE, schema=None, version=3),
+    lambda body: read_version(body, WHERE, version=3),
     lambda body: read_registered(body, WHERE, schema=Schema("x"), number=7),
     lambda body: read_numbers(body, WHERE),
     lambda body: read_names(body, WHERE),
@@ -106,7 +107,7 @@ def test_a_schema_without_a_type_is_avro() -> None:
 def test_a_registered_schema() -> None:
     fields = {"subject": "orders", "id": 7, "version": 3, "schema": "x"}
     body = body_of(**fields, guid=str(GUID))
-    found = read_registered(body, WHERE, schema=None)
+    found = read_version(body, WHERE)
     assert found == RegisteredSchema("orders", 3, 7, Schema("x"), GUID)
 
 
@@ -115,10 +116,21 @@ def test_an_id_alone_is_an_answer_to_a_registration() -> None:
     assert found == RegisteredSchema("orders", 0, 7, Schema("mine"))
 
 
+def test_a_registry_that_repeats_a_schema_in_part() -> None:
+    # As Apicurio, which leaves the type out.
+    mine = Schema("message A {}", "PROTOBUF", (SchemaReference("b", "b", 1),))
+    body = body_of(subject="orders", version=2, id=7, schema=mine.text)
+    found = read_registered(body, WHERE, schema=mine)
+    assert found == RegisteredSchema("orders", 2, 7, mine)
+    body = body_of(subject="orders", version=2, id=7, schemaType="JSON")
+    with pytest.raises(RegistryError, match="not PROTOBUF"):
+        read_registered(body, WHERE, schema=mine)
+
+
 def test_the_default_context_is_not_another_subject() -> None:
     where = Where("http://r", ":.:orders")
     body = body_of(subject="orders", id=7, version=3, schema="x")
-    assert read_registered(body, where, schema=None).subject == ":.:orders"
+    assert read_version(body, where).subject == ":.:orders"
 
 
 @pytest.mark.parametrize(
@@ -144,9 +156,9 @@ def test_the_default_context_is_not_another_subject() -> None:
 )
 def test_answers_that_are_wrong(fields: dict[str, Any], problem: str) -> None:
     right = {"subject": "orders", "id": 7, "version": 3, "schema": "x"}
-    read_registered(body_of(**right), WHERE, schema=None, version=3)
+    read_version(body_of(**right), WHERE, version=3)
     with pytest.raises(RegistryError, match=problem) as caught:
-        read_registered(body_of(**{**right, **fields}), WHERE, schema=None, version=3)
+        read_version(body_of(**{**right, **fields}), WHERE, version=3)
     assert caught.value.status == 200
 
 
