@@ -22,7 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -82,7 +82,7 @@ class Order:
     lines: list[Line]
 
 
-CREATED = datetime(2026, 1, 1, tzinfo=timezone.utc)
+CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 ORDER = Order("order-17", 7, 19.5, None, CREATED, [Line("a-1", 1), Line("b-2", 2)])
 VALUE: dict[str, object] = {
     "id": ORDER.id,

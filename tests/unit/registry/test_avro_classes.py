@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
-from datetime import date, datetime, time, timezone
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum, IntEnum
-from typing import Annotated, Any, Generic, Literal, NewType, TypedDict, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NewType,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+)
 from uuid import UUID
 
 import fastavro
@@ -16,14 +25,13 @@ import msgspec
 import pydantic
 import pytest
 from hypothesis import given, strategies as st
-from typing_extensions import NotRequired
 
 from kafkaio.errors import ConfigurationError, SerializationError
 from kafkaio.registry import Avro, AvroAs, decimal
 from tests.unit.registry.double import MemoryRegistry
 from tests.unit.registry.through import through
 
-UTC = timezone.utc
+UTC = UTC
 Sku = NewType("Sku", str)
 T = TypeVar("T")
 
@@ -157,7 +165,7 @@ class Defaults:
     created: datetime = datetime(2020, 1, 2, tzinfo=UTC)
     price: Annotated[Decimal, AvroAs(decimal(precision=9, scale=2))] = Decimal("1.50")
     raw: bytes = b"\xff"
-    point: Point = Point(1, "a")  # noqa: RUF009 - it is frozen
+    point: Point = Point(1, "a")
     lines: list[Line] = field(default_factory=list)
     tags: set[str] = field(default_factory=set)
     mixed: int | str = "text"

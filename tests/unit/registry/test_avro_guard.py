@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import OrderedDict
-from datetime import date, datetime, time as time_of_day, timezone
+from datetime import UTC, date, datetime, time as time_of_day
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -253,7 +253,7 @@ def test_a_cycle_is_found_and_a_repetition_is_none() -> None:
 
 # -- values ----------------------------------------------------------------------------
 
-AWARE = datetime(2024, 1, 1, tzinfo=timezone.utc)
+AWARE = datetime(2024, 1, 1, tzinfo=UTC)
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
 LONGS = {"type": "array", "items": "long"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import socket
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timezone
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 import jsonschema
@@ -16,7 +16,6 @@ import msgspec
 import pydantic
 import pytest
 from hypothesis import given, strategies as st
-from typing_extensions import NotRequired
 
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
 from kafkaio.registry import JsonSchema, Schema, SchemaReference, record_name
@@ -67,7 +66,7 @@ class Order:
     price: Decimal = Decimal("1.5")
     status: Status = Status.NEW
     note: str | None = None
-    created: datetime = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    created: datetime = datetime(2020, 1, 1, tzinfo=UTC)
     day: date = date(2020, 1, 1)
     at: time = time(1, 2)
     raw: bytes = b"a"
