@@ -36,6 +36,21 @@ if TYPE_CHECKING:
 
     from kafkaio._config.login_properties import TokenRequest
 
+
+def with_functions(
+    options: Mapping[str, object], functions: Mapping[str, object]
+) -> Mapping[str, object]:
+    """Return options with the functions that are not None, which go first.
+
+    Args:
+        options: what `ClientConfig.of` or ``from_properties`` takes.
+        functions: by the same names.
+    """
+    given = {name: function for name, function in functions.items() if function}
+    # What is no mapping is refused where the options are read.
+    return {**options, **given} if given and isinstance(options, Mapping) else options
+
+
 #: What turns a user's key or value into bytes: any of `SerializerLike`.
 Serializer: TypeAlias = SerializerLike[Never]
 #: What turns bytes into the key or value that a user reads.
@@ -860,8 +875,9 @@ class ConsumerConfig(ClientConfig):
         False,  # noqa: FBT003
         "Run the consumer in a thread with its own event loop, so that it stays in its "
         "group while your code blocks your loop. Records cross in chunks of "
-        "``max_poll_records``. Callbacks and handlers run in your loop; deserializers, "
-        "the observer and the ``offset_store`` run in the thread.",
+        "``max_poll_records``. Callbacks and handlers run in your loop, and what "
+        "deserializers return to be awaited; deserializers, the observer and the "
+        "``offset_store`` are called in the thread.",
         is_own=True,
     )
     key_deserializer: Deserializer | None = option(

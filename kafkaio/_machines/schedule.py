@@ -11,6 +11,7 @@ A record in hand is in one of these states::
     waiting (behind its strand) -> ready -> running -> finished
                                      ^         |
                                      +- retry <+   (waits for its back-off)
+                                     +- parked <   (waits for its deserializer)
 
 Offsets are committed in order all the same: a partition is finished up to its first
 unfinished record, whatever is finished behind it. Only the unfinished records are
@@ -327,6 +328,26 @@ class Schedule:
         if self.is_current(job):
             self._serial += 1
             heappush(self._retries, (at, self._serial, job))
+
+    def park(self, job: Job, until: float | None = None) -> None:
+        """A record that was begun is not there yet; its strand waits for it.
+
+        Nobody has worked on it, so this does not count as an attempt.
+
+        Args:
+            job: the record.
+            until: when to begin it again; None waits for `unpark`.
+        """
+        job.attempts -= 1
+        if until is None:
+            job.assignment.running -= 1
+        else:
+            self.retry(job, until)
+
+    def unpark(self, job: Job) -> None:
+        """Let a parked record be begun again, before the others of its partition."""
+        if self.is_current(job):
+            self._ready_first(job)
 
     def wake(self, now: float) -> None:
         """Make the records ready whose retry is due."""

@@ -82,15 +82,15 @@ cdef class Handout:
     cdef public RecordCursor cursor
     cdef public int64_t mark
     cdef public Py_ssize_t credit
+    cdef public object convert
     cdef object _refill
-    cdef object _convert
     cdef object _clock
     # In nanoseconds.
     cdef int64_t _until
 
     def __init__(self, refill, convert=None, clock=None):
         self._refill = refill
-        self._convert = convert
+        self.convert = convert
         self._clock = clock
         self._until = INT64_MAX
         self.mark = -1
@@ -118,13 +118,15 @@ cdef class Handout:
                 return None
         self.mark = cursor.next_offset
         self.credit -= 1
-        if self._convert is None:
+        if self.convert is None:
             return cursor.next_record()
         return self.next_converted(cursor)
 
     cdef object next_converted(self, RecordCursor cursor):
-        record = self._convert(cursor.copy().next_record())
-        cursor.skip(1)
+        # None if the record has to wait.
+        record = self.convert(cursor.copy().next_record())
+        if record is not None:
+            cursor.skip(1)
         return record
 
     def take(self):
@@ -137,16 +139,19 @@ cdef class Handout:
         cdef list records
         if cursor is None:
             return []
-        if self._convert is None:
+        if self.convert is None:
             return cursor.take(limit)
         records = []
         while len(records) < limit and cursor.remaining > 0:
             try:
-                records.append(self.next_converted(cursor))
+                record = self.next_converted(cursor)
             except Exception:
                 if records:
                     break
                 raise
+            if record is None:
+                break
+            records.append(record)
         return records
 
 

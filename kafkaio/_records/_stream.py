@@ -19,11 +19,13 @@ class Handout:
             Returns True if it set a cursor with records and a credit; False if the
             caller has to wait for records. `take` raises what it raises.
         convert: applied to each record before it is handed out; None for no
-            conversion. If it raises, the same record comes next again.
+            conversion. It returns None for a record that cannot be taken without
+            waiting. Then, and if it raises, the same record comes next again.
         clock: seconds, read before each record; None in Python sets no limit of time,
             and has the compiled twin read a clock of the system that costs little.
 
     Attributes:
+        convert: see above; it can be set.
         cursor: the records to hand out; None for none.
         mark: records of the cursor before this offset are finished, because a later
             one was taken; -1 if `take` has taken none since the reader set the cursor.
@@ -31,16 +33,16 @@ class Handout:
             It is 0 when the time of the last `grant` is over.
     """
 
-    __slots__ = ("_clock", "_convert", "_refill", "_until", "credit", "cursor", "mark")
+    __slots__ = ("_clock", "_refill", "_until", "convert", "credit", "cursor", "mark")
 
     def __init__(
         self,
         refill: Callable[[], bool],
-        convert: Callable[[Record], Record] | None = None,
+        convert: Callable[[Record], Record | None] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._refill = refill
-        self._convert = convert
+        self.convert: Callable[[Record], Record | None] | None = convert
         self._clock = clock
         self._until = inf
         self.cursor: RecordCursor | None = None
@@ -73,17 +75,18 @@ class Handout:
         # the next one is taken.
         self.mark = cursor.next_offset
         self.credit -= 1
-        if self._convert is None:
+        if self.convert is None:
             return next(cursor)
-        return self._converted(cursor, self._convert)
+        return self._converted(cursor, self.convert)
 
     def take_run(self, limit: int) -> list[Record]:
         """Take the next records of the cursor, at most ``limit``.
 
-        It stops before a record that cannot be converted, and raises only if that is
-        the first. ``mark`` and ``credit`` do not change.
+        It stops before a record that cannot be converted now, and raises only if that
+        is the first. ``mark`` does not change, and only ``convert`` may change
+        ``credit``.
         """
-        cursor, convert = self.cursor, self._convert
+        cursor, convert = self.cursor, self.convert
         if cursor is None:
             return []
         if convert is None:
@@ -91,17 +94,21 @@ class Handout:
         records: list[Record] = []
         while len(records) < limit and cursor.remaining:
             try:
-                records.append(self._converted(cursor, convert))
+                record = self._converted(cursor, convert)
             except Exception:
                 if records:
                     break
                 raise
+            if record is None:
+                break
+            records.append(record)
         return records
 
     def _converted(
-        self, cursor: RecordCursor, convert: Callable[[Record], Record]
-    ) -> Record:
+        self, cursor: RecordCursor, convert: Callable[[Record], Record | None]
+    ) -> Record | None:
         # On a copy: if `convert` raises, the same record comes next again.
         record = convert(next(cursor.copy()))
-        cursor.skip(1)
+        if record is not None:
+            cursor.skip(1)
         return record

@@ -26,8 +26,15 @@ ROOT: Final = Path(__file__).parents[2]
 LOCAL: Final = "local[2,4]"
 _MINIMUM_JAVA: Final = 17
 _SPARK: Final = "org.apache.spark"
-#: Spark's own connector, the newest that can be had; it runs in Spark 4.3, too.
+#: Spark's own connector, and its Avro, the newest that can be had; they run in Spark
+#: 4.3, too.
 _CONNECTOR: Final = (
+    Jar(
+        group=_SPARK,
+        artifact="spark-avro_2.13",
+        version="4.2.0",
+        sha256="4c186cedc03cbe4ee356a94b32232b347ef48611c3209400b3a77e4fe4abff4f",
+    ),
     Jar(
         group=_SPARK,
         artifact="spark-sql-kafka-0-10_2.13",
@@ -54,7 +61,7 @@ SHORT_LIVED: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
 
 def connector_jars() -> list[Path]:
-    """Return the jars of Spark's own connector, fetched if need be.
+    """Return the jars of Spark's own connector and Avro, fetched if need be.
 
     Raises:
         KafkaNotStarted: one could not be fetched, or is not the pinned one.

@@ -36,6 +36,7 @@ from kafkaio._consumer.batch import Piece, size_of
 from kafkaio._consumer.parallel.dead_letter import DeadLetter, through
 from kafkaio._consumer.parallel.ports import OpenTransactionPort, RunPort
 from kafkaio._consumer.parallel.unreadable import UnreadableBatches
+from kafkaio._consumer.reading.deserializers import Deserialize, Pending, is_passing
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
@@ -45,10 +46,12 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.supervisor import TaskScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
+    ConfigurationError,
     CorruptRecord,
     KafkaTimeout,
     OutcomeUnknown,
@@ -58,11 +61,12 @@ from kafkaio.errors import (
     TransactionAborted,
     UsageError,
 )
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import AnyRecord, Record, TopicPartition
 
 #: A user's handler of one record.
-Handler: TypeAlias = Callable[[Record], Awaitable[object]]
-#: Takes a record whose handler failed for good; the record is finished when it returns.
+Handler: TypeAlias = Callable[[AnyRecord], Awaitable[object]]
+#: Takes a record whose handler failed for good, with its bytes; the record is finished
+#: when it returns.
 OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
 
 
@@ -149,7 +153,7 @@ class _NotAwaitable(UsageError, TypeError):
     """A handler that is not a coroutine function: every record would fail alike."""
 
 
-def work_of(handler: Handler, record: Record) -> Awaitable[object]:
+def work_of(handler: Handler, record: AnyRecord) -> Awaitable[object]:
     """Call a handler.
 
     Raises:
@@ -207,7 +211,16 @@ class Runner:
         self._concurrency = concurrency
         self._retry = retry
         self._on_dead = on_dead
-        self._convert = consumer.reader.deserialize
+        # In place of the reader's; None as long as there are no unreadable batches.
+        self._convert: Deserialize | None = None
+        # Records whose deserializer is awaited, and no worker with it: a partition
+        # whose look-ups take long would otherwise keep the workers from the others.
+        self._parked: dict[Job, tuple[TaskScope, Pending]] = {}
+        # What came of that; taken when a worker begins the record again.
+        self._made: dict[Job, Record | Exception] = {}
+        # By partition: how often in a row deserializing has failed for a reason that
+        # passes, and when the last of these back-offs ends.
+        self._passing: dict[TopicPartition, tuple[int, float]] = {}
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
         # Whether a worker was woken that has not run yet. It wakes the next one, so
@@ -246,10 +259,16 @@ class Runner:
 
     async def _in_group(self, fill: Callable[[], Awaitable[None]]) -> None:
         # Run workers, while the caller's task fills their schedule.
-        async with TaskGroup() as group:
-            self._group = group
-            await self._guard(fill)
-            group.cancel_scope.cancel()
+        try:
+            async with TaskGroup() as group:
+                self._group = group
+                await self._guard(fill)
+                group.cancel_scope.cancel()
+        finally:
+            for _, pending in self._parked.values():
+                pending.close()
+            self._parked.clear()
+            self._made.clear()
 
     # Calls of the reader (see `kafkaio._consumer.reading.divider.DividerPort`)
 
@@ -281,6 +300,10 @@ class Runner:
             job = worker.job
             if job is not None and not self._schedule.is_current(job):
                 worker.scope.cancel()
+        for job, (scope, _) in self._parked.items():
+            if not self._schedule.is_current(job):
+                scope.cancel()
+        self._passing.pop(tp, None)
 
     def sync(self) -> None:
         """Note in the ledger up to where each partition is finished."""
@@ -540,7 +563,6 @@ class Runner:
 
     async def _take_jobs(self, worker: _Worker) -> None:
         time_slice, schedule = self._consumer.time_slice, self._schedule
-        handler = self._handler
         time_slice.woken()
         if self._group is not None and self._group.cancel_scope.cancel_called:
             return  # a worker that has just begun is cancelled only when it first waits
@@ -551,12 +573,10 @@ class Runner:
                 await time_slice.take_turn()
             if (job := schedule.next()) is None:
                 return
-            if schedule.ready and not self._is_waking:
-                self._wake_worker()
-            worker.job = job
-            record, convert = job.record, self._convert
             try:
-                await work_of(handler, record if convert is None else convert(record))
+                if (work := self._begin(worker, job)) is None:
+                    continue
+                await work
             except Exception as error:  # noqa: BLE001  (retried, buried, or raised)
                 await self._failed(worker, job, error)
             except BaseException:
@@ -569,6 +589,100 @@ class Runner:
                 # A handler that suppressed the cancellation has finished its record.
                 # The scope must not cancel the next one.
                 return
+
+    def _begin(self, worker: _Worker, job: Job) -> Awaitable[object] | None:
+        # None if the record has to be waited for: the worker goes on with another.
+        if self._schedule.ready and not self._is_waking:
+            self._wake_worker()
+        worker.job, record = job, job.record
+        if (convert := self._convert or self._reader.deserialize) is not None:
+            made = self._deserialized(job, convert)
+            if made is None:
+                worker.job = None
+                return None
+            record = made
+        return work_of(self._handler, record)
+
+    # Deserializing
+
+    def _deserialized(self, job: Job, convert: Deserialize) -> Record | None:
+        # None if the record is not there yet. Then it is parked.
+        made: Record | Pending | Exception | None = None
+        if self._made:
+            made = self._made.pop(job, None)
+        if made is None:
+            try:
+                made = convert(job.record)
+            except Exception as error:  # noqa: BLE001  (raised below)
+                made = error
+        if type(made) is Pending:
+            self._park(job, made)
+            return None
+        if isinstance(made, Exception):
+            self._not_deserialized(job, made)
+            return None
+        if self._passing:
+            self._passing.pop(job.assignment.tp, None)
+        return made  # type: ignore[return-value]  # a record
+
+    def _park(self, job: Job, pending: Pending) -> None:
+        scope = TaskScope()
+        self._parked[job] = scope, pending
+        self._schedule.park(job)
+
+        async def wait() -> None:
+            made = list[Record | Exception]()  # nothing if the partition was lost
+            try:
+                with scope:
+                    made.append(await pending.result())
+            except Exception as error:  # noqa: BLE001  (raised by a worker)
+                made.append(error)
+            except BaseException:
+                self._parked_cut_short(job)
+                raise
+            del self._parked[job]
+            if made and self._schedule.is_current(job):
+                self._made[job] = made[0]
+                self._schedule.unpark(job)
+                self._wake_worker()
+
+        assert self._group is not None
+        self._group.start_soon(wait, name="kafkaio run: deserialize")
+
+    def _not_deserialized(self, job: Job, error: Exception) -> None:
+        if isinstance(error, ConfigurationError):
+            # Not of the record: every one would fail alike.
+            self._give_up(job, error)
+        elif is_passing(error) and not self._unreadable.has(job.record):
+            self._deserialize_later(job, error)
+        else:
+            raise error
+
+    def _parked_cut_short(self, job: Job) -> None:
+        # As `_cut_short`: the partition would wait for this record for ever.
+        assert self._group is not None
+        if not self._group.cancel_scope.cancel_called and self._schedule.is_current(
+            job
+        ):
+            place = _place(job.record)
+            self._fail(ClosedError(f"the deserializer of {place} was cancelled"))
+
+    def _deserialize_later(self, job: Job, error: Exception) -> None:
+        # The record is not to blame: it is tried again without end, and never a dead
+        # letter. Of many that fail together, one is reported.
+        count, until = self._passing.get(job.assignment.tp, (0, 0.0))
+        if now() >= until:
+            delay = self._reader.deserialization.backoff.delay(count, roll())
+            until = now() + delay
+            self._passing[job.assignment.tp] = count + 1, until
+            self._consumer.observer.retrying(
+                f"the deserializer of {_place(job.record)}", count + 1, delay, error
+            )
+        self._went_on = True
+        self._schedule.park(job, until)
+        self._consumer.notify()
+
+    # The ends of records
 
     def _finished(self, job: Job) -> None:
         self._went_on = True

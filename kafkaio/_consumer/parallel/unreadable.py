@@ -8,6 +8,7 @@ batch counts as finished when the dead letter has returned.
 
 from __future__ import annotations
 
+from kafkaio._consumer.reading.deserializers import Pending
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._records.batch import Record as MadeRecord
 from kafkaio.errors import CorruptRecord, RecordTooLarge
@@ -81,13 +82,14 @@ class UnreadableBatches:
             if record.topic_partition == tp:
                 del self._errors[key]
 
-    def convert(self, record: Record) -> Record:
-        """Deserialize a record.
+    def convert(self, record: Record) -> Record | Pending:
+        """Deserialize a record, or begin to.
 
         Raises:
             CorruptRecord: it stands for a batch that cannot be read.
             RecordTooLarge: likewise.
             DeserializationError: a deserializer raised.
+            KafkaError: a deserializer raised this, which is retriable.
         """
         if (found := self._errors.get(id(record))) is not None:
             raise found[1]

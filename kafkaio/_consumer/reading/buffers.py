@@ -14,7 +14,7 @@ unread of the responses that fill the buffer (`Buffers.compact`).
 from __future__ import annotations
 
 from collections import deque
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from kafkaio._consumer.batch import Frame
 from kafkaio._dataclass import dataclass
@@ -62,6 +62,16 @@ class Fetched:
 Waiting: TypeAlias = tuple[RecordBatch | LegacyBatch, IsolationFilter, Frame | None]
 
 
+class AheadPort(Protocol):
+    """What is done for a partition that waits for its deserializer."""
+
+    def detach(self) -> None:
+        """Copy the bytes that it needs, and release the fetch response."""
+
+    def drop(self) -> None:
+        """End it: the buffer is dropped."""
+
+
 class PartitionBuffer:
     """The batches of one partition, and its chunk.
 
@@ -75,13 +85,18 @@ class PartitionBuffer:
         failure: raised when everything before it was handed out.
         broken: why the first of the batches cannot be read, once that was found. It is
             raised until the partition is moved.
-        is_aside: whether a task decompresses the first of the batches.
+        undeserialized: why the next record cannot be deserialized; raised once, and
+            then the record is tried again.
+        ahead: the records that were deserialized before their turn; None without any.
+        is_aside: whether a task decompresses the first of the batches, or deserializes
+            the next record.
         is_queued: whether the buffer is in `Buffers.ready`.
         size: bytes of the batches that wait.
         waiting: number of records in these batches, according to their headers.
     """
 
     __slots__ = (
+        "ahead",
         "batches",
         "broken",
         "chunk",
@@ -93,6 +108,7 @@ class PartitionBuffer:
         "is_queued",
         "size",
         "tp",
+        "undeserialized",
         "waiting",
     )
 
@@ -103,6 +119,8 @@ class PartitionBuffer:
         self.waiting: int = 0
         self.failure: Failure | None = None
         self.broken: KafkaError | None = None
+        self.undeserialized: Exception | None = None
+        self.ahead: AheadPort | None = None
         self.is_aside: bool = False
         self.is_queued: bool = False
         self.chunk: RecordCursor | None = None
@@ -128,15 +146,26 @@ class PartitionBuffer:
     @property
     def at_hand(self) -> int:
         """The most records that can be taken now; the filter may leave some out."""
+        if self.undeserialized is not None:
+            return 0
         return self.left + (0 if self.broken else self.waiting)
 
     @property
     def must_raise(self) -> bool:
         """Whether an error comes next, and no record."""
+        if self.undeserialized is not None:
+            return True
         if self.left:
             return False
         return self.broken is not None or (
             self.failure is not None and not self.batches
+        )
+
+    @property
+    def can_hand_out(self) -> bool:
+        """Whether the chunk has a record that can be handed out, as far as is known."""
+        return bool(self.left) and not (
+            self.is_aside or self.undeserialized is not None
         )
 
     def open_chunk(self, chunk: RecordCursor, epoch: int) -> None:
@@ -242,6 +271,7 @@ class Buffers:
     def clear_chunk(self, buffer: PartitionBuffer) -> None:
         """Drop the chunk, which was read or is not needed any more."""
         buffer.chunk = None
+        buffer.undeserialized = None
         buffer.count = 0
         if buffer.frame is not None:
             self._release(buffer.frame)
@@ -284,8 +314,9 @@ class Buffers:
         if self.size <= 2 * self.unread:
             return False
         before = self.size
-        for buffer in self.ready:
-            self._detach(buffer)
+        for buffer in self._buffers.values():
+            if buffer.is_queued or buffer.ahead is not None:
+                self.detach(buffer)
         return self.size < before
 
     def pause(self, tp: TopicPartition) -> None:
@@ -313,6 +344,8 @@ class Buffers:
         """Drop a partition's data; a paused partition stays paused."""
         # The bytes of a paused partition were subtracted when the pause began.
         buffer = self._buffers.pop(tp, None)
+        if buffer is not None and buffer.ahead is not None:
+            buffer.ahead.drop()
         if buffer is None or tp in self._paused:
             return
         self.unread -= buffer.size
@@ -331,12 +364,14 @@ class Buffers:
 
     def _exclude(self, buffer: PartitionBuffer) -> None:
         # First copied, then subtracted: during the pause its own bytes do not count.
-        self._detach(buffer)
+        self.detach(buffer)
         self.size -= buffer.size
         self.unread -= buffer.size
 
-    def _detach(self, buffer: PartitionBuffer) -> None:
-        # The buffer keeps copies of its own bytes, and releases the fetch responses.
+    def detach(self, buffer: PartitionBuffer) -> None:
+        """Keep copies of a buffer's own bytes, and release the fetch responses."""
+        if buffer.ahead is not None:
+            buffer.ahead.detach()
         apart: deque[Waiting] = deque()
         for batch, isolation, frame in buffer.batches:
             if frame is not None:

@@ -9,17 +9,17 @@ lost with the error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Protocol
 
-from kafkaio._config import ConsumerConfig, Deserializer
 from kafkaio._consumer.batch import Frame, Piece, size_of
 from kafkaio._consumer.reading.buffers import (
     Buffers,
     Failure,
     PartitionBuffer,
 )
+from kafkaio._consumer.reading.deserialization import Deserialization
 from kafkaio._consumer.reading.preparation import Preparation
 from kafkaio._consumer.reading.progress import ReadProgress
 from kafkaio._fetching.parts import unreadable
@@ -29,16 +29,14 @@ from kafkaio._records.batch import (
     Handout,
     LegacyBatch,
     RecordBatch,
-    converted,
 )
 from kafkaio.errors import (
     CorruptRecord,
-    DeserializationError,
     LogTruncated,
     OffsetOutOfRange,
     RecordTooLarge,
 )
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import TopicPartition
 
 
 class ChunkListenerPort(Protocol):
@@ -67,8 +65,8 @@ class Chunks:
         handout: the source of records that are iterated over one by one.
         progress: has the chunk of the handout.
         listener: is notified about the chunks.
+        deserialization: deserializes the records.
         checks_crcs: the option ``check_crcs``.
-        converts: whether records are deserialized.
 
     Attributes:
         preparation: decompresses large batches in the background.
@@ -82,9 +80,9 @@ class Chunks:
         handout: Handout,
         progress: ReadProgress,
         listener: ChunkListenerPort,
+        deserialization: Deserialization,
         *,
         checks_crcs: bool,
-        converts: bool,
     ) -> None:
         self._buffers = buffers
         self._positions = positions
@@ -93,7 +91,7 @@ class Chunks:
         self._progress = progress
         self._listener = listener
         self._checks_crcs = checks_crcs
-        self._converts = converts
+        self._deserialization = deserialization
         self.preparation: Preparation = Preparation(buffers, listener.wake, self._break)
 
     # The order of reading
@@ -112,13 +110,13 @@ class Chunks:
             Exception: the error that comes next.
         """
         if (chunk := self._progress.chunk) is not None:
-            if chunk.left:
+            if chunk.can_hand_out:
                 return True
             self.turn_over(chunk)
         ready = self._buffers.ready
         while ready:
             buffer = ready[0]
-            if buffer.left or self._open(buffer):
+            if self._is_open(buffer):
                 self._progress.begin(buffer)
                 return True
             # The caller has taken records, which an exception would lose.
@@ -155,11 +153,12 @@ class Chunks:
         """Take records of one partition, chunk by chunk.
 
         Yields:
-            The records of a chunk, and the fetch response that they are in.
+            The records of a chunk, and the fetch response that they are in. Nothing if
+            the next record cannot be deserialized now.
         """
         # The frame is read after each piece, as the next chunk may be in another one.
         piece: Piece | None = self._take(buffer, limit)
-        while piece is not None:
+        while piece is not None and size_of(piece):
             yield piece, buffer.frame
             limit -= size_of(piece)
             piece = self._take_next(buffer, limit)
@@ -182,14 +181,22 @@ class Chunks:
         buffer = self._buffers.get(tp)
         if buffer is None or not buffer.is_queued:
             return None
-        if not (buffer.left or self._open(buffer)):
+        if raw:
+            buffer.undeserialized = None
+        if not self._is_open(buffer):
             self._raise_failure(buffer)
             self._buffers.drop_if_empty(buffer)
             return None
         self._progress.begin(buffer)
         assert buffer.chunk is not None
-        piece = buffer.chunk.cut(limit) if raw else self._take(buffer, limit)
+        if raw:
+            piece: Piece = buffer.chunk.cut(limit)
+        else:
+            piece = self._take(buffer, limit)
         self.turn_over(buffer)
+        if not size_of(piece):
+            self._raise_failure(buffer)
+            return None
         return piece
 
     def pass_over(self, tp: TopicPartition) -> None:
@@ -214,7 +221,7 @@ class Chunks:
         self._buffers.drop_if_empty(buffer)
 
     def _take(self, buffer: PartitionBuffer, limit: int) -> Piece:
-        if self._converts:
+        if self._handout.convert is not None:
             return self._handout.take_run(limit)
         assert buffer.chunk is not None
         return buffer.chunk.cut(limit)
@@ -231,6 +238,12 @@ class Chunks:
         return None
 
     # One chunk
+
+    def _is_open(self, buffer: PartitionBuffer) -> bool:
+        # Whether the buffer has a record to hand out. Its batches are opened for that.
+        if buffer.left:
+            return buffer.can_hand_out
+        return self._open(buffer)
 
     def _open(self, buffer: PartitionBuffer) -> bool:
         # Open the next batch that has records for the user. False if no such batch is
@@ -311,6 +324,13 @@ class Chunks:
         self._listener.made_room()
 
     def _raise_failure(self, buffer: PartitionBuffer) -> None:
+        if (error := buffer.undeserialized) is not None:
+            buffer.undeserialized = None
+            ready = self._buffers.ready
+            if ready and ready[0] is buffer:
+                ready.rotate(-1)  # the other partitions are read meanwhile
+            self._deserialization.raised(buffer, error)
+            raise error
         if (broken := buffer.broken) is not None:
             ready = self._buffers.ready
             if ready and ready[0] is buffer:
@@ -326,39 +346,6 @@ class Chunks:
             self._positions.fetch_again(buffer.tp)
             raise failure.error
         self._listener.reset_position(failure.point.tp)
-
-
-def deserializing(config: ConsumerConfig) -> Callable[[Record], Record] | None:
-    """Return the function that deserializes a record; None without deserializers.
-
-    The function raises DeserializationError if a deserializer raises.
-    """
-    of_key, of_value = config.key_deserializer, config.value_deserializer
-    if of_key is None and of_value is None:
-        return None
-
-    def deserialize(record: Record) -> Record:
-        key = _convert(of_key, record.key, record, "key")
-        value = _convert(of_value, record.value, record, "value")
-        return converted(record, key, value)
-
-    return deserialize
-
-
-def _convert(
-    deserializer: Deserializer | None, data: bytes | None, record: Record, part: str
-) -> object:
-    if deserializer is None or data is None:
-        return data
-    try:
-        return deserializer(data)
-    except Exception as error:
-        place = f"{record.topic}-{record.partition} at offset {record.offset}"
-        raise DeserializationError(
-            f"deserializing the {part} of {place} failed: {error!r}",
-            is_key=part == "key",
-            record=record,
-        ) from error
 
 
 def no_position(tp: TopicPartition, entry: PartitionPosition) -> OffsetOutOfRange:

@@ -17,19 +17,22 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.batch import Batch, Piece, end_of, size_of
+from kafkaio._consumer.batch import AnyBatch, Batch, Piece, end_of, size_of
 from kafkaio._consumer.reading.buffers import Buffers, Fetched
-from kafkaio._consumer.reading.chunks import Chunks, deserializing, no_position
+from kafkaio._consumer.reading.chunks import Chunks, no_position
+from kafkaio._consumer.reading.deserialization import Deserialization
+from kafkaio._consumer.reading.deserializers import Deserialize
 from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.preparation import Spawn
 from kafkaio._consumer.reading.progress import HandedOut, HandoffPort, ReadProgress
+from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
 from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import SLICE
-from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
+from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
 
 class Reader:
@@ -51,7 +54,9 @@ class Reader:
             gets a turn; 0 if it should get one now.
         is_created_again: whether a partition's topic was deleted and created again.
         errors: errors of background tasks, to be raised; readable in any thread.
-        deserialize: deserializes a record; None without deserializers.
+        deserialization: deserializes the records that are handed out here.
+        deserialize: deserializes a record, or begins to; None if records stay as they
+            are.
         handout: the source of records that are iterated over one by one.
     """
 
@@ -75,10 +80,15 @@ class Reader:
         self.errors: deque[BaseException] = deque()
         self._on_change = on_change
         self._on_news = on_news
-        self.deserialize: Callable[[Record], Record] | None = deserializing(config)
+        self.deserialization: Deserialization = Deserialization(
+            config, self.buffers, self.interrupt, self.wake
+        )
+        self.deserialize: Deserialize | None = (
+            self.deserialization.deserializers.deserialize
+        )
         # The compiled handout has a clock of its own, which costs less.
         self.handout: Handout = Handout(
-            self._refill, self.deserialize, None if accelerated else now
+            self._refill, self.deserialization.convert, None if accelerated else now
         )
         self._progress = ReadProgress(self.positions, self.ledger, self.handout)
         self._chunks = Chunks(
@@ -88,8 +98,8 @@ class Reader:
             self.handout,
             self._progress,
             self,
+            self.deserialization,
             checks_crcs=config.check_crcs,
-            converts=self.deserialize is not None,
         )
         # Whether the next step must be a read by the core.
         self._is_interrupted = True
@@ -122,8 +132,16 @@ class Reader:
         self._progress.on_begin = on_begin
 
     def prepare_with(self, spawn: Spawn) -> None:
-        """Decompress large batches in a task; see `Preparation`."""
-        self._chunks.preparation.spawn = spawn
+        """Run what takes time in tasks; see `Preparation` and `Deserialization`."""
+        self._chunks.preparation.spawn = self.deserialization.spawn = spawn
+
+    def deserialize_as(self, wanted: ReadSelection) -> None:
+        """Use the serdes of the topics of a selection, and the options for others."""
+        deserializers = self.deserialization.deserializers
+        if deserializers.use(wanted.typed_after(deserializers.topics)):
+            self.deserialize = deserializers.deserialize
+            self.handout.convert = self.deserialization.convert
+            self.deserialization.start_over()
 
     def report_to(
         self, on_handed: Callable[[TopicPartition, int], None] | None
@@ -203,6 +221,7 @@ class Reader:
         self.positions.unassign(tp)
         self.ledger.close(tp)
         self.buffers.forget(tp)
+        self.deserialization.forget_partition(tp)
 
     def revoke_requested(self, tp: TopicPartition) -> None:
         """Stop reading and fetching a partition; offsets of it can be committed."""
@@ -323,10 +342,12 @@ class Reader:
 
     def take_one(self) -> Record | None:
         """Take the next record; None if there is none now."""
-        if not self._chunks.find():
-            return None
-        self.handout.grant(max(1, self.allowance()), SLICE)
-        return self.handout.take()
+        while self._chunks.find():
+            self.handout.grant(max(1, self.allowance()), SLICE)
+            # None if its deserializer has to be awaited, or raised: `find` goes on.
+            if (record := self.handout.take()) is not None:
+                return record
+        return None
 
     def take(self, max_records: int) -> list[Record]:
         """Take the records that are there, partition by partition.
@@ -350,7 +371,7 @@ class Reader:
 
     def take_batch(
         self, max_records: int, *, prefer_full: bool = False
-    ) -> Batch | None:
+    ) -> AnyBatch | None:
         """Take records of one partition, as many as are there up to the limit.
 
         Args:
@@ -362,15 +383,17 @@ class Reader:
         """
         if prefer_full:
             self._chunks.bring_forward(max_records)
-        if not self._chunks.find():
-            return None
-        buffer = self._progress.chunk
-        assert buffer is not None
-        run = [*self._chunks.run(buffer, max_records)]
-        self.interrupt()
-        number = self.ledger.number(buffer.tp)
-        pieces, frames = [piece for piece, _ in run], [frame for _, frame in run]
-        return Batch(buffer.tp, pieces, -1 if number is None else number, frames)
+        while self._chunks.find():
+            buffer = self._progress.chunk
+            assert buffer is not None
+            if run := [*self._chunks.run(buffer, max_records)]:
+                self.interrupt()
+                number = self.ledger.number(buffer.tp)
+                pieces = [piece for piece, _ in run]
+                frames = [frame for _, frame in run]
+                number = -1 if number is None else number
+                return Batch(buffer.tp, pieces, number, frames)
+        return None
 
     def take_pieces(self, max_records: int) -> Iterator[tuple[TopicPartition, Piece]]:
         """Take the records that are there of any partitions, chunk by chunk.
@@ -440,7 +463,7 @@ class Reader:
         """Finish records that were handed out; see `ReadProgress.acknowledge`."""
         self._progress.acknowledge(partitions, mark)
 
-    def place_after(self, what: Record | Batch) -> OffsetAndMetadata:
+    def place_after(self, what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
         """Return where reading goes on if a record or a batch was the last of all."""
         self.sync()
         self._chunks.pass_over(what.topic_partition)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import os
 import re
 import ssl
 import subprocess
 import sys
-from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -36,9 +34,10 @@ from kafkaio.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from kafkaio.testing import Broker
+from kafkaio.registry import Avro, Registry
+from kafkaio.testing import Broker, SchemaRegistry
 from tests.fakes.broker import FakeCluster
-from tests.pages import python_blocks
+from tests.pages import python_blocks, run_block as run
 from tests.support.patience import HANGS
 from tests.support.proxies import ForwardProxy, proxy_server
 from tests.unit.consumer.fake_log import FakeLogs
@@ -52,19 +51,6 @@ async def broker() -> AsyncIterator[Broker]:
     topics = {"orders": 1, "prices": 3, "events": 2}
     async with Broker(topics=topics) as broker, asyncio.timeout(HANGS):
         yield broker
-
-
-async def run(block: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run a block, which may have ``await`` outside of functions, and its ``main``."""
-    names = {} if names is None else names
-    has_main = "async def main()" in block
-    code = compile(block, "<page>", "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    done = eval(code, names)
-    if inspect.isawaitable(done):
-        await done
-    if has_main:
-        await names["main"]()
-    return names
 
 
 # tls.md
@@ -232,29 +218,31 @@ async def test_proxies(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_json(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    first, bad = python_blocks("howto/json.md", {LOCAL: broker.bootstrap_servers})
-    names = await run(first)
-    assert capsys.readouterr().out == "b'customer-7' 12.5\n"
-
-    class Enough(Exception):
-        pass
-
-    async def handle(value: object) -> None:
-        seen.append(value)
-        if value == "last":
-            raise Enough
-
-    seen: list[object] = []
-    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
-        await producer.send_many("orders", [b"{", None, b'"last"'])
-    with pytest.raises(Enough):
-        await run(bad, {**names, "handle": handle})
-    assert seen == [{"id": 1, "amount": 12.5}, None, "last"]
+    typed, plain, bad = python_blocks(
+        "howto/json.md", {LOCAL: broker.bootstrap_servers}
+    )
+    for program in (typed, plain):
+        await run(program)
+        assert capsys.readouterr().out == "b'customer-7' 12.5\n"
+    broker.create_topic("orders.invalid")
     invalid = TopicPartition("orders.invalid", 0)
-    async with kafkaio.Consumer(
-        broker.bootstrap_servers, assign=[invalid], auto_offset_reset="earliest"
-    ) as consumer:
-        assert (await anext(consumer)).value == b"{"
+    async with (
+        kafkaio.Producer(broker.bootstrap_servers) as producer,
+        kafkaio.Consumer(
+            broker.bootstrap_servers, assign=[invalid], auto_offset_reset="earliest"
+        ) as consumer,
+        asyncio.TaskGroup() as tasks,
+    ):
+        service = tasks.create_task(run(bad))
+        values = [b"{", None, b'{"id": 2}', b'{"id": 3, "amount": 1.5}', b"[]"]
+        await producer.send_many("orders", values)
+        assert [(await anext(consumer)).value for _ in range(3)] == [
+            b"{",
+            b'{"id": 2}',
+            b"[]",
+        ]
+        service.cancel()
+    assert capsys.readouterr().out == "charge 12.5\ncharge 12.5\ncharge 1.5\n"
 
 
 async def test_a_serializer_and_none(broker: Broker) -> None:
@@ -525,3 +513,41 @@ async def test_tests(tmp_path: Path) -> None:
     options = ["-p", "no:asyncio", "-W", "error"]
     output = await run_pytest(tmp_path / "with_anyio", *options)
     assert "1 passed" in output
+
+
+# typed-topics.md
+
+
+async def test_typed_topics(
+    broker: Broker, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    program, changed, check, test = python_blocks("howto/typed-topics.md")
+    async with SchemaRegistry() as schemas, Registry(schemas.url) as registry:
+        places = {"http://localhost:8081": schemas.url, LOCAL: broker.bootstrap_servers}
+        for place, there in places.items():
+            program = program.replace(place, there)
+        service = asyncio.create_task(run(program))
+        output = ""
+        while output != "anna pays 900\n":
+            await asyncio.sleep(0.01)
+            assert not service.done(), await service
+            output += capsys.readouterr().out
+        service.cancel()
+        await asyncio.wait([service])
+        page = (ROOT / "docs/howto/typed-topics.md").read_text()
+        (shown,) = re.findall(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        registered = await registry.latest("orders-value")
+        assert json.loads(registered.schema.text) == json.loads(shown)
+        names = {"Avro": Avro, "registry": registry}
+        names = await run(program.partition("class Shop")[0], names)
+        await run(changed, names)
+        await run(check, names)
+        await run(changed.replace(' = "EUR"', ""), names)
+        with pytest.raises(AssertionError, match="currency"):
+            await run(check, names)
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+    )
+    (tmp_path / "shop.py").write_text(python_blocks("howto/typed-topics.md")[0])
+    (tmp_path / "test_shop.py").write_text(test)
+    assert "2 passed" in await run_pytest(tmp_path, "-W", "error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
 import re
 import sys
 from asyncio.subprocess import PIPE
@@ -13,10 +14,13 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from confluent_kafka import schema_registry as confluent_registry
+from confluent_kafka.schema_registry import avro, json_schema, protobuf
 
 import kafkaio
 from kafkaio import TopicPartition
 from kafkaio._consumer import Batch
+from kafkaio.registry import Avro, JsonSchema, Protobuf, Registry
 from kafkaio.testing import Broker
 from tests.support.patience import HANGS
 
@@ -37,6 +41,7 @@ OBJECTS: dict[str, Any] = {
     "batch": Batch,
     "poll": kafkaio.Poll,
     "messages": kafkaio.messages,
+    "registry": Registry,
 }
 USE = re.compile(rf"(?<![\w.])({'|'.join(OBJECTS)})\.(\w+)(?:\.(\w+))?(\()?")
 CONFIGS = (kafkaio.ProducerConfig, kafkaio.ConsumerConfig)
@@ -248,3 +253,98 @@ async def test_the_partitioner_of_librdkafka() -> None:
         theirs = await asyncio.to_thread(by_librdkafka, broker.bootstrap_servers)
         metas = [await producer.send("orders", b"v", key=key) for key in keys]
     assert {k: m.partition for k, m in zip(keys, metas, strict=True)} == theirs
+
+
+# serializers and the registry, of confluent-kafka.md
+
+
+SERIALIZERS = (avro.AvroSerializer, json_schema.JSONSerializer)
+DESERIALIZERS = (avro.AvroDeserializer, json_schema.JSONDeserializer)
+MESSAGES = (protobuf.ProtobufSerializer, protobuf.ProtobufDeserializer)
+SERDES = (Avro, JsonSchema, Protobuf)
+
+
+def serde_rows() -> list[list[str]]:
+    section = text_of("confluent-kafka").split("### Serializers and the Schema")[1]
+    table = section.partition("| configuration of")[2].partition("\n## ")[0]
+    lines = [line for line in table.splitlines()[2:] if line.startswith("| ")]
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+
+
+def test_every_configuration_of_a_serializer_has_a_row() -> None:
+    defaults: dict[str, Any] = {}
+    for kind in (*SERIALIZERS, *DESERIALIZERS, *MESSAGES):
+        defaults |= kind._default_conf
+    seen = {row[0].strip("`"): row[1] for row in serde_rows()}
+    assert seen.keys() <= defaults.keys()
+    for name, written in seen.items():
+        default = defaults[name]
+        value = getattr(default, "__name__", repr(default))
+        assert written.startswith(f"`{value}`"), name
+
+
+def test_every_option_of_a_serde_exists() -> None:
+    options = set.union(*({*inspect.signature(kind).parameters} for kind in SERDES))
+    named = [SPAN.findall(row[2])[0] for row in serde_rows() if "`" in row[2]]
+    assert len(named) >= 6
+    for option in named:
+        if option == "normalize=":
+            assert "normalize" in inspect.signature(Registry.register).parameters
+        else:
+            assert option.rstrip("=") in options
+
+
+def test_every_call_of_their_client_exists() -> None:
+    calls = re.findall(r"`client\.(\w+)\(", text_of("confluent-kafka"))
+    assert len(calls) > 10
+    for call in calls:
+        assert hasattr(confluent_registry.SchemaRegistryClient, call), call
+
+
+ORDER = """
+{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+"""
+
+
+async def test_a_serializer_of_theirs_works_as_it_is() -> None:
+    client = confluent_registry.SchemaRegistryClient({"url": "mock://migration"})
+    async with (
+        Broker(topics={"orders": 1}) as broker,
+        kafkaio.Producer(
+            broker.bootstrap_servers, value_serializer=avro.AvroSerializer(client, ORDER)
+        ) as producer,
+        kafkaio.Consumer(
+            broker.bootstrap_servers,
+            topics="orders",
+            auto_offset_reset="earliest",
+            value_deserializer=avro.AvroDeserializer(client, ORDER),
+        ) as consumer,
+    ):
+        await producer.send("orders", {"id": 7})
+        assert (await anext(consumer)).value == {"id": 7}
+    assert client.get_subjects() == ["orders-value"]
+
+
+async def test_an_asynchronous_serializer_of_theirs_is_refused() -> None:
+    client = confluent_registry.AsyncSchemaRegistryClient({"url": "mock://migration"})
+    serializer = await avro.AsyncAvroSerializer(client, ORDER)
+    with pytest.raises(kafkaio.ConfigurationError, match="coroutine function"):
+        kafkaio.Producer("localhost:9092", value_serializer=serializer)
+
+
+# faststream.md
+
+
+async def test_the_program_after_faststream_does_what_it_should() -> None:
+    _, after = programs("faststream")
+    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(HANGS):
+        output = await run(after, broker.bootstrap_servers)
+        assert output == [b"written at offset 0", b"read 2 coffee"]
+        assert broker.control.committed("billing", ("orders", 0)) == 1
+
+
+def test_every_call_of_the_page_on_faststream_exists() -> None:
+    uses = [use for _, ours in rows("faststream", 2) for use in USE.findall(ours)]
+    assert len(uses) > 10
+    for name, attribute, _, _ in uses:
+        assert hasattr(OBJECTS[name], attribute), (name, attribute)

@@ -1,0 +1,280 @@
+"""How the key and the value of a record are deserialized, by its topic.
+
+A topic that was subscribed to as a `kafkaio.Topic` has serdes of its own; the records
+of all others are deserialized by the options. Nothing here waits: where a deserializer
+returns a coroutine, the record is `Pending`, and its caller decides who awaits it.
+
+An exception of a deserializer becomes a `DeserializationError`, because the record is
+the reason. A `KafkaError` that is retriable passes as it is: a registry that is down
+says nothing about the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from inspect import CORO_CREATED, getcoroutinestate
+from types import CoroutineType
+from typing import Any, TypeAlias, TypeVar
+
+import anyio
+
+from kafkaio._config import ConsumerConfig
+from kafkaio._config.serdes import Call, call_of, returned_coroutine
+from kafkaio._records.batch import converted
+from kafkaio.errors import DeserializationError, KafkaError, RequestTimeout
+from kafkaio.serde import DeserializationContext, Topic
+from kafkaio.types import Record
+
+T = TypeVar("T")
+#: Deserializes a record, or begins to.
+Deserialize: TypeAlias = "Callable[[Record], Record | Pending]"
+#: Awaits the coroutine of a deserializer, where it is to run.
+Awaits: TypeAlias = Callable[[Callable[[], Awaitable[object]]], Awaitable[object]]
+
+
+class Rule:
+    """How the records of a topic are deserialized.
+
+    Args:
+        key: the deserializer of keys; None to leave them as bytes.
+        value: the deserializer of values; likewise.
+        option: the text that follows ``key`` and ``value`` where an error names them.
+
+    Attributes:
+        key: how the deserializer of keys is called.
+        value: how that of values is called.
+    """
+
+    __slots__ = ("_option", "key", "value")
+
+    def __init__(self, key: object, value: object, option: str = "") -> None:
+        self.key: Call | None = None if key is None else call_of(key, "deserialize")
+        self.value: Call | None = (
+            None if value is None else call_of(value, "deserialize")
+        )
+        self._option = option
+
+    def begin(self, record: Record, *, is_key: bool) -> object:
+        """Return a key or a value deserialized, or a coroutine that returns it.
+
+        Raises:
+            DeserializationError: the deserializer raised.
+            KafkaError: it raised this, which is retriable.
+            ConfigurationError: it is a function and returned a coroutine.
+        """
+        call = self.key if is_key else self.value
+        data = record.key if is_key else record.value
+        if call is None or data is None:
+            return data
+        try:
+            if call.takes_context:
+                context = DeserializationContext(record.topic, record.headers, is_key)
+                found = call.function(data, context)
+            else:
+                found = call.function(data)
+        except Exception as error:
+            failure = failure_of(record, error, is_key=is_key)
+            if failure is error:
+                raise
+            raise failure from error
+        if type(found) is CoroutineType and not call.is_method:
+            raise self.refuse(found, is_key=is_key)
+        return found
+
+    def refuse(
+        self, coroutine: Coroutine[Any, Any, Any], *, is_key: bool
+    ) -> KafkaError:
+        """Close a coroutine that a function has returned; return the error to raise."""
+        coroutine.close()
+        part = "key" if is_key else "value"
+        return returned_coroutine(part + self._option, "deserialize")
+
+
+class Pending:
+    """A record that waits for a coroutine of its deserializer.
+
+    Args:
+        owner: the deserializers.
+        record: the record.
+        rule: how it is deserialized.
+        key: its key, if that is deserialized already.
+        coroutine: returns the key or the value.
+        is_key: whether it is the key.
+    """
+
+    __slots__ = ("_coroutine", "_is_key", "_key", "_owner", "_rule", "record")
+
+    def __init__(
+        self,
+        owner: Deserializers,
+        record: Record,
+        rule: Rule,
+        key: object,
+        coroutine: Coroutine[Any, Any, Any],
+        *,
+        is_key: bool,
+    ) -> None:
+        self._owner = owner
+        self.record = record
+        self._rule = rule
+        self._key = key
+        self._coroutine = coroutine
+        self._is_key = is_key
+
+    async def result(self) -> Record:
+        """Wait until the record is deserialized; may be called once.
+
+        Raises:
+            DeserializationError: a deserializer raised.
+            RequestTimeout: it took longer than ``default_api_timeout_ms``.
+            KafkaError: a deserializer raised this, which is retriable.
+        """
+        try:
+            with anyio.move_on_after(self._owner.timeout):
+                return await self._result()
+        finally:
+            self.close()
+        place = _place(self.record)
+        raise RequestTimeout(
+            f"a deserializer took longer than default_api_timeout_ms="
+            f"{self._owner.timeout * 1000:.0f} for {place}"
+        )
+
+    async def _result(self) -> Record:
+        key = self._key
+        if self._is_key:
+            key = await self._awaited(self._coroutine, is_key=True)
+            value = self._rule.begin(self.record, is_key=False)
+            if type(value) is not CoroutineType:
+                return converted(self.record, key, value)
+            self._coroutine = value
+        value = await self._awaited(self._coroutine, is_key=False)
+        return converted(self.record, key, value)
+
+    async def _awaited(
+        self, coroutine: Coroutine[Any, Any, Any], *, is_key: bool
+    ) -> object:
+        try:
+            return await self._owner.awaits(lambda: coroutine)
+        except Exception as error:
+            failure = failure_of(self.record, error, is_key=is_key)
+            if failure is error:
+                raise
+            raise failure from error
+
+    def close(self) -> None:
+        """Let go of the coroutine, if nobody has begun to await it."""
+        if getcoroutinestate(self._coroutine) == CORO_CREATED:
+            self._coroutine.close()
+
+
+class Deserializers:
+    """The deserializers of a consumer, by topic.
+
+    Args:
+        config: the consumer's options.
+
+    Attributes:
+        timeout: seconds that a record may wait.
+        awaits: awaits coroutines; it takes a function that returns one.
+        topics: the topics that have serdes of their own.
+        deserialize: deserializes a record, or begins to; None if the records of all
+            topics stay as they are.
+    """
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self.timeout: float = config.default_api_timeout_ms / 1000
+        self.awaits: Awaits = _here
+        of_key, of_value = config.key_deserializer, config.value_deserializer
+        self._default = Rule(of_key, of_value, "_deserializer")
+        self._typed: dict[str, Rule] = {}
+        self.topics: Mapping[str, Topic[Any, Any]] = {}
+        self.deserialize: Deserialize | None = self._function()
+
+    def use(self, topics: Mapping[str, Topic[Any, Any]]) -> bool:
+        """Take the serdes of these topics; return whether anything has changed."""
+        if self.topics == topics:
+            return False
+        self.topics = dict(topics)
+        self._typed = {
+            name: Rule(topic.key, topic.value) for name, topic in topics.items()
+        }
+        self.deserialize = self._function()
+        return True
+
+    def rule(self, topic: str) -> Rule:
+        """Return how the records of a topic are deserialized."""
+        return self._typed.get(topic, self._default)
+
+    def _function(self) -> Deserialize | None:
+        rules = [self._default, *self._typed.values()]
+        if all(rule.key is None and rule.value is None for rule in rules):
+            return None
+        calls = [self._default.key, self._default.value]
+        if self._typed or any(call and call.takes_context for call in calls):
+            return self._by_topic
+        return _of_functions(self._default)
+
+    def _by_topic(self, record: Record) -> Record | Pending:
+        rule = self._typed.get(record.topic, self._default)
+        key = rule.begin(record, is_key=True)
+        if type(key) is CoroutineType:
+            return Pending(self, record, rule, None, key, is_key=True)
+        value = rule.begin(record, is_key=False)
+        if type(value) is CoroutineType:
+            return Pending(self, record, rule, key, value, is_key=False)
+        return converted(record, key, value)
+
+
+def _of_functions(rule: Rule) -> Deserialize:
+    # The usual case, functions of the bytes alone, with as few calls as possible.
+    of_key = None if rule.key is None else rule.key.function
+    of_value = None if rule.value is None else rule.value.function
+
+    def deserialize(record: Record) -> Record:
+        key: object = record.key
+        value: object = record.value
+        is_key = True
+        try:
+            if of_key is not None and key is not None:
+                key = of_key(key)
+            is_key = False
+            if of_value is not None and value is not None:
+                value = of_value(value)
+        except Exception as error:
+            failure = failure_of(record, error, is_key=is_key)
+            if failure is error:
+                raise
+            raise failure from error
+        if type(key) is CoroutineType:
+            raise rule.refuse(key, is_key=True)
+        if type(value) is CoroutineType:
+            raise rule.refuse(value, is_key=False)
+        return converted(record, key, value)
+
+    return deserialize
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether an error says nothing about the record: a later attempt may succeed."""
+    return isinstance(error, KafkaError) and error.retriable
+
+
+def failure_of(record: Record, error: Exception, *, is_key: bool) -> Exception:
+    """Return what reading raises for an exception of a deserializer."""
+    if is_passing(error):
+        return error
+    part = "key" if is_key else "value"
+    return DeserializationError(
+        f"deserializing the {part} of {_place(record)} failed: {error!r}",
+        is_key=is_key,
+        record=record,
+    )
+
+
+def _place(record: Record) -> str:
+    return f"{record.topic}-{record.partition} at offset {record.offset}"
+
+
+async def _here(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
