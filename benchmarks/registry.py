@@ -40,6 +40,7 @@ BARS = {"write dict": 2.5 / 1.8, "read dict": 3.0 / 2.0}
 #: The most that a schema that is cached may cost, in the same unit: 0.3 of 1.8.
 HIT = 0.3 / 1.8
 
+TIME = {"type": "long", "logicalType": "timestamp-micros"}
 LINE = {
     "type": "record",
     "name": "Line",

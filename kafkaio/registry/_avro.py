@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
+from kafkaio.registry._avro_arrow import AvroColumns, pyarrow, without_times
 from kafkaio.registry._avro_classes import ClassCodec, locate
 from kafkaio.registry._avro_guard import (
     check_data,
@@ -29,6 +30,7 @@ from kafkaio.registry._avro_schema import (
     record_of,
 )
 from kafkaio.registry._classes import Fault
+from kafkaio.registry._columns import read_rows, to_array
 from kafkaio.registry._schema import Schema, SchemaReference, SchemaType
 from kafkaio.registry._serde import (
     Read,
@@ -42,9 +44,12 @@ from kafkaio.registry._serde import (
     refused_by_class,
 )
 from kafkaio.registry._subjects import SubjectStrategy, topic_name
+from kafkaio.registry._wire import PREFIX_BYTES
 from kafkaio.serde import DeserializationContext, SerializationContext
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafkaio.registry._client import Registry
 
 T = TypeVar("T")
@@ -95,7 +100,7 @@ class Avro(Generic[T]):
         SchemaError: the schema is not valid.
     """
 
-    __slots__ = ("_core", "_format")
+    __slots__ = ("_arrow", "_core", "_format")
 
     @overload
     def __init__(
@@ -151,6 +156,7 @@ class Avro(Generic[T]):
         )
         self._format = _AvroFormat(schema, tuple(references), reader_schema, namespace)
         self._core = SerdeCore(registry, self._format, options)
+        self._arrow: tuple[SerdeCore, _ArrowFormat] | None = None
 
     def serialize(
         self, value: T, context: SerializationContext, /
@@ -202,6 +208,40 @@ class Avro(Generic[T]):
             RegistryError: the registry failed.
         """
         await self._core.prepare(topic, is_key=is_key)
+
+    def to_arrow(self, data: Sequence[bytes | None]) -> pa.Array | None:
+        """Return a whole batch as Arrow columns, without instances of the class.
+
+        A record is a struct, a list a list, a map a map; times, dates and decimals are
+        Arrow's; a symbol of an enumeration and a UUID are strings. A union with null is
+        a column with nulls; another one is a struct of ``member0``, ``member1``, ...,
+        as in Spark. The type is that of the reader's schema, whatever wrote the
+        values.
+
+        Args:
+            data: the bytes of each value, with a prefix; None becomes a null.
+
+        Returns:
+            the array; None if the schema of a value is not cached: read that value
+            with `deserialize`, and call again.
+
+        Raises:
+            SerializationError: bytes cannot be read; the message says which.
+            SchemaError: a schema is not valid.
+            ConfigurationError: pyarrow is not installed, or the schema refers to
+                itself.
+        """
+        if self._arrow is None:
+            language = _ArrowFormat(self._format)
+            self._arrow = self._core.beside(language), language
+        core, language = self._arrow
+        rows = read_rows(core, data, lambda read, each: read(each, PREFIX_BYTES))
+        if rows is None:
+            return None
+        if language.columns is None and not self._format.is_self_contained:
+            # There are tombstones alone, and what tells the type was not asked for.
+            return pyarrow().nulls(len(rows))
+        return to_array(rows, language.prepare({}).type, self._format.shown)
 
     @property
     def schema(self) -> Schema:
@@ -257,6 +297,16 @@ class _AvroFormat:
             self._reader = loaded
 
     @property
+    def reader_schema(self) -> AvroType:
+        """The JSON of the schema that values are read by, or of their own."""
+        return load(self.schema.text) if self._reader is None else self._reader
+
+    @property
+    def is_self_contained(self) -> bool:
+        """Whether that schema needs no others."""
+        return self._reader is not None or not self.schema.references
+
+    @property
     def record(self) -> str:
         """The full name of the record; empty if the schema has none."""
         return record_of(load(self.schema.text))
@@ -286,11 +336,64 @@ class _AvroFormat:
         build = None if self._codec is None else self._codec.build
         reader = None
         if self._reader is not None:
-            reader = parse(self._reader, references if self._codec is None else {})
+            reader = parse(self._reader, {})
             if is_same_data(writer, reader):
                 reader = None
         read = _compile_read(writer, reader, is_tagged=self._codec is not None)
         return read if build is None else _compile_build(read, build, self.shown)
+
+
+class _ArrowFormat:
+    """Avro, read as what pyarrow takes."""
+
+    __slots__ = ("_format", "_reader", "columns", "parts", "record", "schema", "uses")
+
+    type: SchemaType = "AVRO"
+
+    def __init__(self, language: _AvroFormat) -> None:
+        self._format = language
+        self.schema, self.record = language.schema, language.record
+        self.parts, self.uses = language.parts, language.uses
+        #: Known with the first value: what the schema refers to may be needed.
+        self.columns: AvroColumns | None = None
+        self._reader: AvroType = language.reader_schema
+
+    def prepare(self, references: Mapping[str, Schema]) -> AvroColumns:
+        """Find the type in Arrow, if that has not been done."""
+        if self.columns is None:
+            own = {} if self._format.is_self_contained else references
+            self.columns = AvroColumns(parse(self._reader, own))
+        return self.columns
+
+    def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
+        """Return no bytes: nothing is written."""
+        return self._format.indexes(schema, references)
+
+    def writer(
+        self, schema: Schema, references: Mapping[str, Schema], prefix: bytes
+    ) -> Write:
+        """Compile how values are written, as the format itself does."""
+        return self._format.writer(schema, references, prefix)
+
+    def reader(
+        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+    ) -> Read:
+        """Compile how what a schema wrote is read as what pyarrow takes."""
+        del indexes
+        convert = self.prepare(references).convert
+        plain = {
+            name: Schema(json.dumps(without_times(load(each.text))))
+            for name, each in references.items()
+        }
+        writer = parse(without_times(load(schema.text)), plain)
+        own = {} if self._format.is_self_contained else plain
+        reader: ParsedAvro | None = parse(without_times(self._reader), own)
+        if reader is not None and is_same_data(writer, reader):
+            reader = None
+        read = _compile_read(writer, reader, is_tagged=True)
+        if convert is None:
+            return read
+        return lambda data, start: convert(read(data, start))
 
 
 def _text_of(schema: object) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
+from kafkaio.registry._columns import read_rows
+from kafkaio.registry._json_arrow import JsonColumns
 from kafkaio.registry._json_classes import schema_of
 from kafkaio.registry._schema import Schema, SchemaReference, SchemaType
 from kafkaio.registry._serde import (
@@ -21,9 +23,12 @@ from kafkaio.registry._serde import (
     field_path,
 )
 from kafkaio.registry._subjects import SubjectStrategy, topic_name
+from kafkaio.registry._wire import PREFIX_BYTES
 from kafkaio.serde import DeserializationContext, Json, SerializationContext
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafkaio.registry._client import Registry
 
 T = TypeVar("T")
@@ -76,7 +81,7 @@ class JsonSchema(Generic[T]):
         SchemaError: the schema is not valid.
     """
 
-    __slots__ = ("_core", "_format")
+    __slots__ = ("_columns", "_core", "_format")
 
     @overload
     def __init__(
@@ -129,6 +134,7 @@ class JsonSchema(Generic[T]):
         )
         self._format = _JsonFormat(schema, tuple(references), validate=validate)
         self._core = SerdeCore(registry, self._format, options)
+        self._columns: JsonColumns | None = None
 
     def serialize(
         self, value: T, context: SerializationContext, /
@@ -181,6 +187,38 @@ class JsonSchema(Generic[T]):
             RegistryError: the registry failed.
         """
         await self._core.prepare(topic, is_key=is_key)
+
+    def to_arrow(self, data: Sequence[bytes | None]) -> pa.Array | None:
+        """Return a whole batch as Arrow columns, without instances of the class.
+
+        An object is a struct, or a map where it has no named properties; an array is a
+        list. Strings of the formats ``date-time``, ``date`` and ``time`` are Arrow's
+        times. What may be of several types is a string, of JSON where it is none. The
+        type is that of the serde's own schema: what has another is an error, what is
+        not in it is left out. Values are not validated otherwise.
+
+        Args:
+            data: the bytes of each value, with a prefix; None becomes a null.
+
+        Returns:
+            the array; None if the schema of a value is not cached: read that value
+            with `deserialize`, and call again.
+
+        Raises:
+            SerializationError: bytes cannot be read; the message says which.
+            SchemaError: a schema is not valid, or refers to what is not there.
+            ConfigurationError: pyarrow is not installed, or the schema refers to
+                itself.
+        """
+        payloads = read_rows(self._core, data, lambda _, each: each[PREFIX_BYTES:])
+        if payloads is None:
+            return None
+        if self._columns is None:
+            references = self._core.known_references(self._format.schema)
+            if references is None:
+                return None
+            self._columns = JsonColumns(self._format.schema, references)
+        return self._columns.array(payloads)
 
     @property
     def schema(self) -> Schema:

@@ -218,6 +218,7 @@ class SerdeCore:
         "_of_values",
         "_options",
         "_readers",
+        "_references",
         "_registry",
     )
 
@@ -237,6 +238,8 @@ class SerdeCore:
         self._by_subject: dict[str, _Writer] = {}
         # By the prefix of the bytes, or by the id and indexes of a header.
         self._readers: dict[object, Read] = {}
+        # Of the schemas that refer to others, which only a request can find.
+        self._references: dict[Schema, Mapping[str, Schema]] = {}
 
     # -- writing -----------------------------------------------------------------------
 
@@ -395,9 +398,12 @@ class SerdeCore:
 
     def _known_reader(self, name: SchemaName, key: object) -> Read | None:
         schema = self._registry.known(name.id)
-        if schema is None or schema.references:
+        if schema is None:
             return None
-        return self._compile_reader(name, key, schema, {})
+        references = self._references.get(schema) if schema.references else {}
+        if references is None:
+            return None
+        return self._compile_reader(name, key, schema, references)
 
     async def _find_reader(self, name: SchemaName, key: object) -> Read:
         registry = self._registry
@@ -408,6 +414,9 @@ class SerdeCore:
         references: Mapping[str, Schema] = {}
         if schema.references:
             references = await registry.references(schema)
+            if len(self._references) >= MOST_READERS:
+                self._references.clear()
+            self._references[schema] = references
         # Another call may have been here while this one waited.
         return self._readers.get(key) or self._compile_reader(
             name, key, schema, references
@@ -429,6 +438,16 @@ class SerdeCore:
             self._readers.clear()
         self._readers[key] = read
         return read
+
+    def beside(self, language: FormatPort) -> SerdeCore:
+        """Return a core that reads the same schemas in another way."""
+        other = SerdeCore(self._registry, language, self._options)
+        other._references = self._references
+        return other
+
+    def known_references(self, schema: Schema) -> Mapping[str, Schema] | None:
+        """Return what a schema refers to, if that is cached."""
+        return self._references.get(schema) if schema.references else {}
 
     def known_reader(self, data: bytes) -> Read | None:
         """Return what reads bytes with a prefix, if their schema is cached.

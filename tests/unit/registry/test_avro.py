@@ -168,9 +168,7 @@ async def test_the_schema_of_an_id() -> None:
     assert set(registry.asked) == {"schema"}
 
 
-async def test_records_of_a_union_have_the_names_of_the_schema_they_are_written_by() -> (
-    None
-):
+async def test_records_of_a_union_are_named_as_the_schema_has_it() -> None:
     registry = MemoryRegistry()
     derived = json.loads(Avro(Event, MemoryRegistry()).schema.text)  # type: ignore[arg-type]
     derived["namespace"] = "com.acme"

@@ -37,16 +37,24 @@ from kafkaio.registry import (
 from tests.unit.registry import messages as m
 from tests.unit.registry.through import read, write
 
+TIME = {"type": "long", "logicalType": "timestamp-micros"}
 ORDER = {
     "type": "record",
     "name": "acme.Order",
     "fields": [
         {"name": "id", "type": "long"},
         {"name": "note", "type": ["null", "string"]},
-        {"name": "created", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {
+            "name": "created",
+            "type": {"type": "long", "logicalType": "timestamp-micros"},
+        },
     ],
 }
-JSON_ORDER = {"title": "Order", "type": "object", "properties": {"id": {"type": "integer"}}}
+JSON_ORDER = {
+    "title": "Order",
+    "type": "object",
+    "properties": {"id": {"type": "integer"}},
+}
 
 
 class Bridge:

@@ -330,7 +330,7 @@ def test_what_has_no_form_in_json_is_refused() -> None:
         value: complex
 
     for kind in (Wrong, complex, 7):
-        with pytest.raises(Exception, match="complex|value|must be a class"):
+        with pytest.raises(Exception, match=r"complex|value|must be a class"):
             serde_of(MemoryRegistry(), kind)
 
 
