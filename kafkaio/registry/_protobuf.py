@@ -54,6 +54,7 @@ class Protobuf(Generic[MessageT]):
 
     ::
 
+        registry = Registry("http://localhost:8081")
         orders = kafkaio.Topic("orders", value=Protobuf(OrderMessage, registry))
 
     The schema is the file of the class. The files that it imports are registered first,
