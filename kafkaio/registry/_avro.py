@@ -69,11 +69,13 @@ class Avro(Generic[T]):
     its annotations: ``int`` is ``long``, ``float`` is ``double``, a datetime is
     ``timestamp-micros``, an Enum its symbols, other classes are records of their own.
     `AvroAs` gives a field another schema, and ``__avro_schema__`` (a text, a dict, or a
-    class method that returns one) the class. With a text or a dict values are dicts.
+    class method that returns one) the class. With a text or a dict values are dicts;
+    with ``dict`` itself they are read as they were written, and written by the schema
+    of ``use_latest`` or ``schema_id``.
 
-    What was written by another schema is resolved to that of the class, or to
-    ``reader_schema``: fields that are new there get their defaults, fields that are not
-    there are left out.
+    What was written by another schema is resolved to this one, or to ``reader_schema``:
+    fields that are new there get their defaults, fields that are not there are left
+    out.
 
     The result is there at once if the schema is cached; else a coroutine asks the
     registry. A serde may be used in several threads and on several event loops.
@@ -229,8 +231,12 @@ class Avro(Generic[T]):
             SerializationError: bytes cannot be read; the message says which.
             SchemaError: a schema is not valid.
             ConfigurationError: pyarrow is not installed, or the schema refers to
-                itself.
+                itself, or there is none.
         """
+        if self._format.reader_schema is None:
+            raise ConfigurationError(
+                "without a schema the type of a column is open: pass reader_schema="
+            )
         if self._arrow is None:
             language = _ArrowFormat(self._format)
             self._arrow = self._core.beside(language), language
@@ -238,14 +244,15 @@ class Avro(Generic[T]):
         rows = read_rows(core, data, lambda read, each: read(each, PREFIX_BYTES))
         if rows is None:
             return None
-        if language.columns is None and not self._format.is_self_contained:
+        own = core.known_references(self._format.schema)
+        if own is None and language.columns is None:
             # There are tombstones alone, and what tells the type was not asked for.
             return pyarrow().nulls(len(rows))
-        return to_array(rows, language.prepare({}).type, self._format.shown)
+        return to_array(rows, language.prepare(own or {}).type, self._format.shown)
 
     @property
-    def schema(self) -> Schema:
-        """The schema by which values are written, unless the registry says another."""
+    def schema(self) -> Schema | None:
+        """The schema by which values are written; None if the registry says which."""
         return self._format.schema
 
     def __repr__(self) -> str:
@@ -257,9 +264,10 @@ class _AvroFormat:
 
     __slots__ = (
         "_codec",
-        "_reader",
-        "_reader_text",
+        "is_self_contained",
         "parts",
+        "reader_schema",
+        "record",
         "schema",
         "shown",
         "uses",
@@ -276,40 +284,29 @@ class _AvroFormat:
     ) -> None:
         fastavro()
         self._codec: ClassCodec | None = None
+        self.parts: Sequence[SchemaPart] = ()
+        self.uses: Sequence[str] = ()
+        self.schema: Schema | None = None
+        self.shown, self.record = "dict", ""
+        self.reader_schema: AvroType = None
+        self.is_self_contained = reader_schema is not None or not references
+        if reader_schema is not None:
+            self.reader_schema = load(_text_of(reader_schema))
+            parse(self.reader_schema, {})
+        if schema is dict:
+            return
         if isinstance(schema, type):
             self._codec = ClassCodec(schema, namespace)
-            text = _text_of(self._codec.schema)
-        else:
-            text = _text_of(schema)
+        text = _text_of(self._codec.schema if self._codec else schema)
         self.schema = Schema(text, "AVRO", references)
         check_size(self.schema)
         loaded = load(text)
-        self.shown = schema.__name__ if isinstance(schema, type) else record_of(loaded)
-        self.parts: Sequence[SchemaPart] = ()
-        self.uses: Sequence[str] = ()
+        self.record = record_of(loaded)
+        self.shown = self._codec.kind.__name__ if self._codec else self.record
         if not references:
             parse(loaded, {})
-        self._reader: AvroType = None
-        if reader_schema is not None:
-            self._reader = load(_text_of(reader_schema))
-            parse(self._reader, {})
-        elif self._codec is not None:
-            self._reader = loaded
-
-    @property
-    def reader_schema(self) -> AvroType:
-        """The JSON of the schema that values are read by, or of their own."""
-        return load(self.schema.text) if self._reader is None else self._reader
-
-    @property
-    def is_self_contained(self) -> bool:
-        """Whether that schema needs no others."""
-        return self._reader is not None or not self.schema.references
-
-    @property
-    def record(self) -> str:
-        """The full name of the record; empty if the schema has none."""
-        return record_of(load(self.schema.text))
+        if reader_schema is None:
+            self.reader_schema = loaded
 
     def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
         """Return no bytes: one schema has one type."""
@@ -327,7 +324,11 @@ class _AvroFormat:
         return _compile_write(parsed, self._codec, extract, prefix)
 
     def reader(
-        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+        self,
+        schema: Schema,
+        references: Mapping[str, Schema],
+        indexes: bytes | None,
+        own: Mapping[str, Schema],
     ) -> Read:
         """Compile how what a schema wrote is read."""
         if indexes:
@@ -335,8 +336,8 @@ class _AvroFormat:
         writer = parse(load(schema.text), references)
         build = None if self._codec is None else self._codec.build
         reader = None
-        if self._reader is not None:
-            reader = parse(self._reader, {})
+        if self.reader_schema is not None:
+            reader = parse(self.reader_schema, {} if self.is_self_contained else own)
             if is_same_data(writer, reader):
                 reader = None
         read = _compile_read(writer, reader, is_tagged=self._codec is not None)
@@ -358,11 +359,15 @@ class _ArrowFormat:
         self.columns: AvroColumns | None = None
         self._reader: AvroType = language.reader_schema
 
-    def prepare(self, references: Mapping[str, Schema]) -> AvroColumns:
-        """Find the type in Arrow, if that has not been done."""
+    def prepare(self, own: Mapping[str, Schema]) -> AvroColumns:
+        """Find the type in Arrow, if that has not been done.
+
+        Args:
+            own: what the schema of the columns refers to.
+        """
         if self.columns is None:
-            own = {} if self._format.is_self_contained else references
-            self.columns = AvroColumns(parse(self._reader, own))
+            references = {} if self._format.is_self_contained else own
+            self.columns = AvroColumns(parse(self._reader, references))
         return self.columns
 
     def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
@@ -376,24 +381,32 @@ class _ArrowFormat:
         return self._format.writer(schema, references, prefix)
 
     def reader(
-        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+        self,
+        schema: Schema,
+        references: Mapping[str, Schema],
+        indexes: bytes | None,
+        own: Mapping[str, Schema],
     ) -> Read:
         """Compile how what a schema wrote is read as what pyarrow takes."""
         del indexes
-        convert = self.prepare(references).convert
-        plain = {
-            name: Schema(json.dumps(without_times(load(each.text))))
-            for name, each in references.items()
-        }
-        writer = parse(without_times(load(schema.text)), plain)
-        own = {} if self._format.is_self_contained else plain
-        reader: ParsedAvro | None = parse(without_times(self._reader), own)
+        convert = self.prepare(own).convert
+        writer = _parse_plain(load(schema.text), references)
+        needed = {} if self._format.is_self_contained else own
+        reader: ParsedAvro | None = _parse_plain(self._reader, needed)
         if reader is not None and is_same_data(writer, reader):
             reader = None
         read = _compile_read(writer, reader, is_tagged=True)
         if convert is None:
             return read
         return lambda data, start: convert(read(data, start))
+
+
+def _parse_plain(schema: AvroType, references: Mapping[str, Schema]) -> ParsedAvro:
+    plain = {
+        name: Schema(json.dumps(without_times(load(each.text))))
+        for name, each in references.items()
+    }
+    return parse(without_times(schema), plain)
 
 
 def _text_of(schema: object) -> str:

@@ -49,7 +49,9 @@ class JsonSchema(Generic[T]):
     The schema is that of a class, or its text. Classes are those of
     `kafkaio.serde.Json`, and values are written and read as it does: pydantic and
     msgspec give the schemas of their classes, and that of a dataclass or TypedDict
-    follows from its annotations. With a text or a dict values are dicts.
+    follows from its annotations. With a text or a dict values are dicts; with ``dict``
+    itself they are read whatever their schema is, and written by the one of
+    ``use_latest`` or ``schema_id``.
 
     A value is validated by the schema before it is written, and what was read by the
     schema that wrote it. Whatever a schema refers to with ``$ref`` stands in it or in
@@ -210,19 +212,22 @@ class JsonSchema(Generic[T]):
             ConfigurationError: pyarrow is not installed, or the schema refers to
                 itself.
         """
+        schema = self._format.schema
+        if schema is None:
+            raise ConfigurationError("without a schema the type of a column is open")
         payloads = read_rows(self._core, data, lambda _, each: each[PREFIX_BYTES:])
         if payloads is None:
             return None
         if self._columns is None:
-            references = self._core.known_references(self._format.schema)
+            references = self._core.known_references(schema)
             if references is None:
                 return None
-            self._columns = JsonColumns(self._format.schema, references)
+            self._columns = JsonColumns(schema, references)
         return self._columns.array(payloads)
 
     @property
-    def schema(self) -> Schema:
-        """The schema by which values are written, unless the registry says another."""
+    def schema(self) -> Schema | None:
+        """The schema by which values are written; None if the registry says which."""
         return self._format.schema
 
     def __repr__(self) -> str:
@@ -243,8 +248,16 @@ class _JsonFormat:
         *,
         validate: bool,
     ) -> None:
+        self._validate = validate
+        self._json: Json[Any] = Json()
+        self.parts: Sequence[SchemaPart] = ()
+        self.uses: Sequence[str] = ()
+        self.schema: Schema | None = None
+        self.record = ""
+        self.shown = "dict"
+        if schema is dict:
+            return
         if isinstance(schema, str | Mapping):
-            self._json: Json[Any] = Json()
             text = schema if isinstance(schema, str) else _text_of(schema)
         elif isinstance(schema, type):
             self._json = Json(schema)
@@ -260,9 +273,6 @@ class _JsonFormat:
         title = loaded.get("title") if isinstance(loaded, dict) else None
         self.record = title if isinstance(title, str) else ""
         self.shown = schema.__name__ if isinstance(schema, type) else self.record
-        self._validate = validate
-        self.parts: Sequence[SchemaPart] = ()
-        self.uses: Sequence[str] = ()
         if validate and not references:
             _Validator(self.schema, {})
 
@@ -291,9 +301,14 @@ class _JsonFormat:
         return write
 
     def reader(
-        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+        self,
+        schema: Schema,
+        references: Mapping[str, Schema],
+        indexes: bytes | None,
+        own: Mapping[str, Schema],
     ) -> Read:
         """Return how what a schema wrote is read."""
+        del own
         if indexes:
             raise SchemaError("", "is JSON, and the header names a message in it")
         plain = Json()

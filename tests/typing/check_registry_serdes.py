@@ -1,4 +1,4 @@
-"""What type checkers tell users of schemas; checked by `mypy tests/typing`, never run."""
+"""What type checkers tell users of schemas, for `mypy tests/typing`; never run."""
 
 from __future__ import annotations
 

@@ -6,22 +6,21 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timezone
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
-
-pa = pytest.importorskip("pyarrow")
 
 from kafkaio.errors import ConfigurationError, SerializationError
 from kafkaio.registry import Avro, AvroAs, JsonSchema, Schema, SchemaReference, decimal
 from tests.unit.registry.double import MemoryRegistry
 from tests.unit.registry.through import read, write
 
-UTC = timezone.utc
+UTC = UTC
 
 
 class Status(Enum):

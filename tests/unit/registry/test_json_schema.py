@@ -310,6 +310,19 @@ async def test_the_writers_schema_is_the_one_that_is_checked() -> None:
     assert caught.value.field == "id"
 
 
+async def test_dicts_of_any_schema() -> None:
+    registry = MemoryRegistry()
+    generic = serde_of(registry, dict)
+    data = await write(serde_of(registry), VALUE)
+    assert await read(generic, data) == VALUE
+    assert generic.schema is None
+    with pytest.raises(ConfigurationError, match="use_latest=True or schema_id="):
+        await write(generic, VALUE)
+    assert await write(serde_of(registry, dict, use_latest=True), VALUE) == data
+    with pytest.raises(ConfigurationError, match="type of a column"):
+        generic.to_arrow([data])
+
+
 def test_the_schema_of_a_dataclass_is_closed() -> None:
     schema = json.loads(serde_of(MemoryRegistry(), Line).schema.text)
     assert schema == {
