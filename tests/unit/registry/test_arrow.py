@@ -159,7 +159,7 @@ GIFT = pa.struct([pa.field("to", pa.string(), nullable=False)])
         (["null"], [], pa.null()),
         (
             {"type": "long", "logicalType": "local-timestamp-micros"},
-            [datetime(2024, 1, 1)],
+            [datetime(2024, 1, 1)],  # noqa: DTZ001 - a local one
             pa.timestamp("us"),
         ),
         (
