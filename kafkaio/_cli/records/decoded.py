@@ -8,13 +8,10 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from kafkaio.types import Header, Record, TimestampType
-
-if TYPE_CHECKING:
-    from kafkaio.types import TopicPartition
 
 #: An encoder made once: json.dumps makes one for each call with options.
 write_json: Final = json.JSONEncoder(
@@ -102,9 +99,7 @@ class DecodedRecord:
 
     __slots__ = ("decoded_key", "decoded_value", "raw")
 
-    def __init__(
-        self, raw: Record, key: Decoded | None, value: Decoded | None
-    ) -> None:
+    def __init__(self, raw: Record, key: Decoded | None, value: Decoded | None) -> None:
         self.raw = raw
         self.decoded_key = key
         self.decoded_value = value
@@ -121,6 +116,16 @@ class DecodedRecord:
         return self.raw.value if decoded is None else decoded.text
 
     @property
+    def schema_ids(self) -> dict[str, object]:
+        """The ids of the schemas that JSON shows, by their keys there."""
+        sides = {"key": self.decoded_key, "value": self.decoded_value}
+        return {
+            f"{name}_schema_id": side.schema_id
+            for name, side in sides.items()
+            if side is not None and side.schema_id is not None
+        }
+
+    @property
     def topic(self) -> str:
         """The topic."""
         return self.raw.topic
@@ -129,11 +134,6 @@ class DecodedRecord:
     def partition(self) -> int:
         """The partition."""
         return self.raw.partition
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """Both."""
-        return self.raw.topic_partition
 
     @property
     def offset(self) -> int:

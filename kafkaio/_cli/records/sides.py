@@ -1,4 +1,4 @@
-"""Options for keys or values: ``-s avro``, ``-s key=string``; and the formats of both."""
+"""Options for keys or values: ``-s avro``, ``-s key=string``; their formats."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ REGISTERED: Final = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
 PLAIN: Final = (
     *("string", "short", "integer", "long", "float", "double", "boolean", "uuid"),
 )
+#: Formats whose text is the value itself, without JSON's quotes.
+TEXTS: Final = frozenset(("string", "uuid"))
 #: Other names: those of kcat are the letters of Python's `struct`.
 _ALIASES: Final = {
     "s": "string",
@@ -50,7 +52,9 @@ def sides(
         if not equals or side not in {_KEY, _VALUE}:
             side, rest = _VALUE, text
         if side in found:
-            raise click.BadParameter(f"there are two for the {side}", context, parameter)
+            raise click.BadParameter(
+                f"there are two for the {side}", context, parameter
+            )
         found[side] = rest
     return Sides(found.get(_KEY), found.get(_VALUE))
 
@@ -77,5 +81,3 @@ def formats(
     found = sides(context, parameter, values)
     return Sides(known(found.key), known(found.value))
 
-
-SERDE_HELP: Final = "avro, json, protobuf, string, long, ...; key=FORMAT for keys."

@@ -228,7 +228,7 @@ def test_schemas_whose_data_would_nest_or_grow_without_end_are_refused() -> None
         }
         for index in range(1, 40)
     ]
-    with pytest.raises(SchemaError, match="levels deep"):
+    with pytest.raises(SchemaError, match="deep"):
         parse([last, *reversed(chain)], {})
     with pytest.raises(SchemaError, match="more than 100000 fields"):
         parse(doubled, {})
