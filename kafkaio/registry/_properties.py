@@ -171,6 +171,8 @@ class _Properties:
             ConfigurationError: names the property, and what may be meant.
         """
         for name in self._values:
+            if name in _KNOWN:
+                raise ConfigurationError(f"{name} has no effect beside the others")
             raise _unknown(name)
 
 
