@@ -141,7 +141,7 @@ async def _list(
     """List subjects with the versions, ids and types of their schemas."""
     async with session.registry(registry) as client:
         names = await _chosen(client, subjects, regex=regex)
-        keys = [(name, _LATEST) for name in names]
+        keys: list[tuple[str, int | str]] = [(name, _LATEST) for name in names]
         if every:
             found = session.good(await _each(names, client.versions), is_lookup=True)
             keys = [(name, number) for name in found for number in found[name]]
