@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _BUILTIN: Final = "google/protobuf/"
 #: The name of a schema's own file; those that it imports have names of their own.
 _FILE: Final = "schema.proto"
+_GROUP: Final = re.compile(r"\b(?:optional|required|repeated)\s+group\b")
 _FIELD: Final = re.compile(r'Failed to parse (\S+) field|field named "(\S+)"')
 
 
@@ -90,6 +91,65 @@ def message_writer(
     return writer
 
 
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)
+      | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+      | (?P<word>[A-Za-z0-9_.]+)
+      | (?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN: Final = frozenset("{[")
+_CLOSED: Final = frozenset("}]")
+
+
+def _plain(text: str, references: Mapping[str, object]) -> str:
+    """Return a file without what says nothing of how its messages are written.
+
+    These are options of one's own, extensions, which declare such options, and imports
+    of files that the registry does not have, which are for them, too.
+    """
+    if "{" not in text:
+        return text  # a descriptor in base64
+    tokens = [match.group() for match in _TOKEN.finditer(text)]
+    kept: list[str] = []
+    place = 0
+    is_first = True
+    while place < len(tokens):
+        word = tokens[place]
+        end = place + 1
+        if word == "[" or (is_first and word in _DROPPED):
+            end = _end_of(tokens, place)
+        part = tokens[place:end]
+        if end == place + 1 or not _is_foreign(part, references):
+            kept += part
+        if not word.isspace() and not word.startswith(("//", "/*")):
+            is_first = tokens[end - 1] in {";", "{", "}"}
+        place = end
+    return "".join(kept)
+
+
+_DROPPED: Final = frozenset(("option", "extend", "extensions", "import"))
+
+
+def _end_of(tokens: Sequence[str], place: int) -> int:
+    """Return the end of a statement, a block or brackets."""
+    depth = 0
+    for end in range(place, len(tokens)):
+        word = tokens[end]
+        depth += (word in _OPEN) - (word in _CLOSED)
+        if depth <= 0 and (word in _CLOSED or word == ";"):
+            return end + 1
+    return len(tokens)
+
+
+def _is_foreign(part: Sequence[str], references: Mapping[str, object]) -> bool:
+    found = [each for each in part if not each.isspace()]
+    if found[0] == "import":
+        name = found[-2].strip("\"'") if len(found) > 2 else ""
+        return name not in references and not name.startswith(_BUILTIN)
+    return found[0] in {"extend", "extensions"} or "(" in found[:-1]
+
+
 class _File:
     """The messages of a schema."""
 
@@ -109,18 +169,20 @@ class _File:
         self._pool: Any = DescriptorPool()
         texts: dict[str, str] = {}
         for name, each in references.items():
-            self._add(name, each.text, texts)
-            texts[name] = each.text
-        self._package: str = self._add(_FILE, schema.text, texts)
+            texts[name] = _plain(each.text, references)
+            self._add(name, texts[name], texts)
+        self._package: str = self._add(_FILE, _plain(schema.text, references), texts)
 
     def _add(self, name: str, text: str, references: Mapping[str, str]) -> str:
         """Add a file to the pool; return its package."""
         from kafkaio.testing._registry.protobuf import parse
 
+        others = {each: it for each, it in references.items() if each != name}
         try:
-            file = parse(text, references).file
+            file = parse(text, others).file
         except InvalidSchema as error:
-            raise SchemaError("", f"the Protobuf cannot be read: {error}") from error
+            reason = "groups are not understood" if _GROUP.search(text) else error
+            raise SchemaError("", f"the Protobuf cannot be read: {reason}") from error
         file.name = name
         for imported in file.dependency:
             if imported.startswith(_BUILTIN) and imported not in references:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import kafkaio
-from kafkaio.registry import Schema, SchemaReference
+from kafkaio._cli.records.protobuf import message_reader, message_writer
+from kafkaio.errors import SchemaError
+from kafkaio.registry import Avro, Registry, Schema, SchemaReference
 from kafkaio.serde import Long, SerializationContext
 from kafkaio.testing import Broker, SchemaRegistry
 from tests.support.cli import Result, run, run_beside
@@ -250,6 +252,67 @@ async def test_protobuf_without_generated_classes(shell: Shell, tmp_path: Path) 
     assert 'has no field named "nme"' in wrong.err
     absent = (await shell(*words, "--message", "Nope", typed="{}\n")).check(1)
     assert "has no message 'Nope'" in absent.err
+
+
+FOREIGN = """
+syntax = "proto3";
+import "buf/validate/validate.proto"; // option (of.a.comment) = 1;
+import "line.proto";
+option java_package = "a.b";
+option (of.the.file) = { a: "};" };
+message Basket {
+  option (confluent.message_meta) = { tags: "PII" };
+  string id = 1 [(buf.validate.field).string = {min_len: 1}, deprecated = true];
+  repeated Line lines = 2;
+}
+extend google.protobuf.FieldOptions { string mine = 50000; }
+"""
+
+
+def test_options_that_only_other_tools_know_are_passed_over() -> None:
+    line = 'syntax = "proto3"; message Line { string sku = 1 [(x) = "y"]; }'
+    schemas = {"line.proto": Schema(line, "PROTOBUF")}
+    write = message_writer(Schema(FOREIGN, "PROTOBUF"), schemas, None)
+    read = message_reader(Schema(FOREIGN, "PROTOBUF"), schemas, None)
+    tree = {"id": "a", "lines": [{"sku": "b"}]}
+    assert read(write(tree), 0) == tree
+    wrong = Schema(
+        'syntax = "proto2"; message M { optional group G = 1 {} }', "PROTOBUF"
+    )
+    with pytest.raises(SchemaError, match="group"):
+        message_reader(wrong, {}, None)
+
+
+async def test_the_header_that_names_a_schema_is_read(shell: Shell) -> None:
+    async with Registry(shell.registry.url) as registry:
+        orders = kafkaio.Topic("t", value=Avro('"string"', registry, wire="header"))
+        async with kafkaio.Producer(shell.broker.bootstrap_servers) as producer:
+            await producer.send(orders, "x")  # type: ignore[arg-type]
+            await producer.send("t", b"y", headers=[("__value_schema_id", b"wrong")])
+    (row,) = (await shell("consume", "t", "-s", "avro", "-c", "1", "--jsonl")).lines
+    assert row["value"] == "x"
+    assert len(row["value_schema_id"]) == 36
+    failed = (await shell("consume", "t", "-e", "-s", "avro", "-o", "1")).check(1)
+    assert "the header __value_schema_id" in failed.err
+
+
+@pytest.mark.parametrize(
+    ("data", "printed"),
+    [
+        (b'"\\ud800"', '"\\ud800"\n'),
+        (b"1e999", '"Infinity"\n'),
+        (b"[NaN]", "t-0@0 value: the value is not JSON: it has NaN"),
+        (b"[" * 100_000, "t-0@0 value: "),
+        (b"[" * 600 + b"]" * 600, "t-0@0 value: the value is nested too deeply"),
+        (b"\xff", "t-0@0 value: the value is not UTF-8"),
+        (b"\0\0\0\0", "t-0@0 value: the prefix that names the schema is truncated"),
+    ],
+)
+async def test_odd_json(shell: Shell, data: bytes, printed: str) -> None:
+    await shell.send("t", data)
+    shown = await shell("consume", "t", "-e", "-s", "json")
+    assert printed in (shown.out or shown.err)
+    assert len((shown.out or shown.err).splitlines()) == 1
 
 
 async def test_schemas_that_use_others(shell: Shell) -> None:
