@@ -208,6 +208,8 @@ class _Compiler:
             # What is inside itself, or comes again, is referred to by its name.
             return replace(found, schema=found.schema["name"])
         library = family(kind)
+        if library is None:
+            fields_of(kind)  # which says what is wrong
         assert library is not None
         name = self._claim(kind, where)
         is_dict = library == "typeddict"
@@ -225,6 +227,7 @@ class _Compiler:
             (dict,) if is_dict else (kind,),
             lambda v: f"extract_{name}({v})",
             lambda v: f"build_{name}({v})",
+            is_lax=False,
             name=name,
         )
         self._forms[kind] = form
@@ -233,6 +236,11 @@ class _Compiler:
             self._field(field, f"{where}.{field.name}", schema) for field in fields
         )
         parts = list(zip(fields, forms, strict=True))
+        # One that is in itself was referred to before this was known.
+        form.is_lax = all(
+            field.argument == field.key and (each.back is None or each.is_lax)
+            for field, each in parts
+        )
         if is_dict:
             self._lines += _dict_functions(name, parts)
             self._pass_dicts_on(form, parts)

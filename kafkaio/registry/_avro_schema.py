@@ -128,7 +128,10 @@ def parse(schema: AvroType, references: Mapping[str, Schema]) -> ParsedAvro:
         detail = f"{type(error).__name__}: {error}"
         raise SchemaError("", f"is not valid Avro: {detail}") from error
     survey = _Survey(named)
-    survey.measure(parsed, 0)
+    try:
+        survey.measure(parsed, 0)
+    except RecursionError:
+        raise SchemaError("", "is not usable: it is nested too deeply") from None
     return ParsedAvro(
         _self_contained(parsed, named),
         named,

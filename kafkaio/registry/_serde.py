@@ -478,6 +478,9 @@ class _Naming:
         if isinstance(error, SchemaError):
             reason = f"the schema {self._id} {error.reason}"
             raise SchemaError(self._subject, reason) from error.__cause__
+        if isinstance(error, RecursionError):
+            reason = f"the schema {self._id} is nested too deeply"
+            raise SchemaError(self._subject, reason) from None
 
 
 def _write_with_headers(

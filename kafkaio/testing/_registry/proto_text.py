@@ -239,7 +239,7 @@ class _Reader:
         field = message.field.add()
         field.label = self._pb.FieldDescriptorProto.LABEL_OPTIONAL
         if word in _LABELS:
-            field.label = _LABELS[word]  # type: ignore[assignment]  # a number of an enum
+            put_number(field, "label", _LABELS[word])
             if word == "optional" and self._syntax == "proto3":
                 field.proto3_optional = True
             word = self._word()
@@ -252,7 +252,7 @@ class _Reader:
 
     def _type(self, field: FieldDescriptorProto, word: str) -> None:
         if word in _SCALARS:
-            field.type = _SCALARS[word]  # type: ignore[assignment]  # a number of an enum
+            put_number(field, "type", _SCALARS[word])
         else:
             field.type_name = word
 
@@ -396,6 +396,11 @@ class _Reader:
         name = self._word()
         self._expect(")")
         return is_stream, name
+
+
+def put_number(message: Message, name: str, number: int) -> None:
+    """Set a field that is an enum, whose type in the stubs is no int."""
+    setattr(message, name, number)
 
 
 def _camel(name: str) -> str:

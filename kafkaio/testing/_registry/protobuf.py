@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkaio.testing._registry.errors import InvalidSchema
 from kafkaio.testing._registry.parsed import Difference, ParsedSchemaPort
-from kafkaio.testing._registry.proto_text import read, write
+from kafkaio.testing._registry.proto_text import put_number, read, write
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import (
@@ -192,7 +192,7 @@ def _resolve_field(
     if not field.type_name:
         return
     field.type_name = _find(field.type_name, place, types)
-    field.type = types[field.type_name]  # type: ignore[assignment]  # a number of an enum
+    put_number(field, "type", types[field.type_name])
 
 
 def _find(name: str, place: str, types: Mapping[str, int]) -> str:
@@ -295,7 +295,7 @@ def _is_in_oneof(field: FieldDescriptorProto) -> bool:
 
 
 def _oneof(message: DescriptorProto, field: FieldDescriptorProto) -> str:
-    return message.oneof_decl[field.oneof_index].name
+    return str(message.oneof_decl[field.oneof_index].name)
 
 
 def _oneofs(message: DescriptorProto) -> dict[str, list[int]]:
@@ -307,7 +307,7 @@ def _oneofs(message: DescriptorProto) -> dict[str, list[int]]:
 
 
 def _local(field: FieldDescriptorProto, package: str) -> str:
-    return field.type_name.removeprefix(f".{package}." if package else ".")
+    return str(field.type_name).removeprefix(f".{package}." if package else ".")
 
 
 def _is_alike(reader: int, writer: int) -> bool:

@@ -11,11 +11,6 @@ from typing import Any
 import httpx
 import pytest
 import trustme
-from confluent_kafka.schema_registry import (
-    Schema as TheirSchema,
-    SchemaRegistryClient,
-    SchemaRegistryError,
-)
 
 from kafkaio.registry import Schema, SchemaReference
 from kafkaio.testing import SchemaRegistry
@@ -327,28 +322,3 @@ async def test_it_waits_for_requests(
         group.create_task(registry.wait_for("GET *", 3, timeout=HANGS))
         group.create_task(http.get("/subjects"))
         group.create_task(http.get("/subjects"))
-
-
-# ---- confluent's client --------------------------------------------------------------
-
-
-async def test_confluents_client(registry: SchemaRegistry) -> None:
-    def work(url: str) -> None:
-        client = SchemaRegistryClient({"url": url})
-        assert client.register_schema("a", TheirSchema(INT, "AVRO")) == 1
-        assert client.get_latest_version("a").version == 1
-        assert client.lookup_schema("a", TheirSchema(INT, "AVRO")).schema_id == 1
-        with pytest.raises(SchemaRegistryError) as refused:
-            client.register_schema("a", TheirSchema(TEXT, "AVRO"))
-        assert refused.value.http_status_code == 409
-        assert not client.test_compatibility("a", TheirSchema(TEXT, "AVRO"))
-        client.set_compatibility("a", "NONE")
-        assert client.get_compatibility("a") == "NONE"
-        assert client.register_schema("a", TheirSchema(TEXT, "AVRO")) == 2
-        assert client.get_subjects() == ["a"]
-        assert client.delete_version("a", 1) == 1
-        assert client.delete_subject("a") == [2]
-        assert client.delete_subject("a", permanent=True) == [1, 2]
-        client.close()
-
-    await asyncio.to_thread(work, registry.url)
