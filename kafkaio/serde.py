@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import getattr_static, iscoroutinefunction, isfunction
 from struct import Struct, error as StructError
 from types import UnionType
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -326,6 +326,9 @@ class Json(Serde[T]):
             return self._read(data)
         except self._faults as error:
             raise self._misfit(error) from error
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object]]:
+        return type(self), (self.kind,)
 
     def _misfit(self, error: Exception) -> SerializationError:
         reason, field = self._explain(error)
