@@ -35,10 +35,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from kafkaio._config.configs import (
     AllowedHosts,
-    Deserializer,
     MaxVersions,
     Partitioner,
-    Serializer,
     TokenProvider,
 )
 from kafkaio._public import public
@@ -93,9 +91,17 @@ def keyword_types() -> str:
             "",
         ]
         for declared in _own(config):
-            if declared.name != "bootstrap_servers":
+            if not _is_parameter(declared):
                 parts += _field_lines(f"{declared.name}: {_keyword_type(declared)}")
     return "\n".join([*parts, ""])
+
+
+def _is_parameter(declared: Field[Any]) -> bool:
+    """Whether constructors have a parameter of its own for an option.
+
+    A (de)serializer is one, for type checkers infer the types of keys and values by it.
+    """
+    return declared.name == "bootstrap_servers" or bool(option_of(declared).method)
 
 
 def _field_lines(text: str) -> list[str]:

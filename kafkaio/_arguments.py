@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
+from kafkaio.serde import Topic
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 
@@ -23,6 +24,23 @@ def check_topic(topic: object) -> None:
         raise ArgumentTypeError(f"topic must be str, not {type_name(topic)}")
     if not topic:
         raise ArgumentValueError("topic must not be empty")
+
+
+def topic_name(topic: object) -> str:
+    """Return the name of a topic, which is given by its name or as a `kafkaio.Topic`.
+
+    Raises:
+        ArgumentTypeError: it is neither.
+        ArgumentValueError: it is empty.
+    """
+    if isinstance(topic, Topic):
+        return topic.name
+    if not isinstance(topic, str):
+        raise ArgumentTypeError(
+            f"topic must be a name (str) or a kafkaio.Topic, not {type_name(topic)}"
+        )
+    check_topic(topic)
+    return topic
 
 
 def topics_of(topics: str | Iterable[str]) -> tuple[str, ...]:

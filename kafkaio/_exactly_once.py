@@ -31,6 +31,7 @@ from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._consumer.consumer import Consumer, observer_of, passing_of
 from kafkaio._consumer.parallel.ports import EndingTransactionPort
 from kafkaio._consumer.parallel.run import ABORTS, decided
+from kafkaio._generic import KeyT, ValueT
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
 from kafkaio._public import public
@@ -77,7 +78,7 @@ class TransactionalProducer(Protocol[TransactionT_co]):
     """Makes transactions: `kafkaio.Producer` with a ``transactional_id``."""
 
     def transaction(
-        self, consumer: Consumer, /
+        self, consumer: Consumer[object, object], /
     ) -> AbstractAsyncContextManager[TransactionT_co]:
         """Return a transaction that works on a consumer's records."""
         ...
@@ -89,9 +90,9 @@ class TransactionalProducer(Protocol[TransactionT_co]):
 
 @public("kafkaio")
 async def exactly_once(
-    consumer: Consumer,
+    consumer: Consumer[KeyT, ValueT],
     producer: TransactionalProducer[TransactionT],
-    handler: Callable[[TransactionT, list[Record]], Awaitable[object]],
+    handler: Callable[[TransactionT, list[Record[KeyT, ValueT]]], Awaitable[object]],
     *,
     max_records: int = 1000,
     max_wait: float = 0.2,
@@ -187,9 +188,9 @@ async def exactly_once(
 
 
 async def _one_transaction(
-    consumer: Consumer,
+    consumer: Consumer[KeyT, ValueT],
     producer: TransactionalProducer[TransactionT],
-    handler: Callable[[TransactionT, list[Record]], Awaitable[object]],
+    handler: Callable[[TransactionT, list[Record[KeyT, ValueT]]], Awaitable[object]],
     most: int,
     wait: float,
 ) -> None:
@@ -209,7 +210,7 @@ async def _one_transaction(
         raise
 
 
-async def _hand_out_again(consumer: Consumer) -> None:
+async def _hand_out_again(consumer: Consumer[object, object]) -> None:
     # The consumer goes back at once. The look-up of the committed offsets goes on in
     # the background, and nothing is read before its end.
     with suppress(KafkaError), anyio.move_on_after(_LEAVING):
@@ -221,10 +222,10 @@ def _ignore(error: KafkaError | None = None) -> None:
 
 
 async def _work(
-    consumer: Consumer,
+    consumer: Consumer[KeyT, ValueT],
     tx: TransactionT,
-    handler: Callable[[TransactionT, list[Record]], Awaitable[object]],
-    records: list[Record],
+    handler: Callable[[TransactionT, list[Record[KeyT, ValueT]]], Awaitable[object]],
+    records: list[Record[KeyT, ValueT]],
     most: int,
     until: float,
 ) -> None:
@@ -243,7 +244,7 @@ async def _work(
         await handler(tx, records)
 
 
-def _is_passing(consumer: Consumer, error: Exception) -> bool:
+def _is_passing(consumer: Consumer[object, object], error: Exception) -> bool:
     # Whether a deserializer failed for a reason that passes. The consumer lets the
     # partition wait, and reads the others: there is nothing to wait for here.
     found = passing_of(consumer, error)
@@ -252,7 +253,9 @@ def _is_passing(consumer: Consumer, error: Exception) -> bool:
     return found is not None
 
 
-def _covered(consumer: Consumer, records: list[Record]) -> list[Record]:
+def _covered(
+    consumer: Consumer[KeyT, ValueT], records: list[Record[KeyT, ValueT]]
+) -> list[Record[KeyT, ValueT]]:
     # Records that were polled under assignments that still exist.
     found = consumer._offsets_in_transaction()
     offsets = {} if found is None else found.offsets

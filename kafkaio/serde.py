@@ -15,11 +15,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import iscoroutinefunction
 from struct import Struct, error as StructError
 from types import UnionType
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio._generic import K, V
+from kafkaio._generic import Generic, K, K_co, KeyT, V, V_co, ValueT
 from kafkaio._public import public
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, SerializationError
 from kafkaio.types import Header
@@ -36,6 +36,7 @@ __all__ = [
     "Integer",
     "Json",
     "Long",
+    "ReadableTopic",
     "Serde",
     "SerializationContext",
     "Serializer",
@@ -51,8 +52,6 @@ __all__ = [
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
 
 
 @dataclass(slots=True)
@@ -125,6 +124,25 @@ class AsyncDeserializer(Protocol[T_co]):
         ...
 
 
+class ReadableTopic(Protocol[K_co, V_co]):
+    """A `Topic`, as far as a consumer needs it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the topic."""
+        ...
+
+    @property
+    def key(self) -> Deserializer[K_co] | None:
+        """Deserializes keys; None leaves them as bytes."""
+        ...
+
+    @property
+    def value(self) -> Deserializer[V_co] | None:
+        """Deserializes values; likewise."""
+        ...
+
+
 class Serde(Protocol[T]):
     """A `Serializer` and a `Deserializer` of the same type."""
 
@@ -153,6 +171,12 @@ DeserializerLike: TypeAlias = (
     Callable[[bytes], T]
     | Callable[[bytes, DeserializationContext], T]
     | Deserializer[T]
+)
+
+
+#: A function alone, without a context or with one; see `DeserializerLike`.
+PlainDeserializer: TypeAlias = (
+    Callable[[bytes], T] | Callable[[bytes, DeserializationContext], T]
 )
 
 

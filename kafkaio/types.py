@@ -6,10 +6,18 @@ from abc import ABCMeta
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
-from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    runtime_checkable,
+)
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 
 __all__ = [
@@ -103,8 +111,12 @@ class TimestampType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record(metaclass=ABCMeta):
+class Record(Generic[K_co, V_co], metaclass=ABCMeta):
     """A record as a consumer receives it.
+
+    ``Record[str, Order]`` is one with deserialized keys and values; ``Record`` alone is
+    ``Record[bytes | None, bytes | None]``. Whatever the type of the value, that of a
+    tombstone is None, and so is the key of a record without one.
 
     With the compiled codec, ``kafkaio.Record`` is a compiled class with the same fields
     and behaviour. It is registered as a subclass of this one, and records of the two
@@ -116,8 +128,8 @@ class Record(metaclass=ABCMeta):
         partition: number of the partition.
         offset: position in the partition's log.
         timestamp: milliseconds since the Unix epoch, -1 if there is none.
-        key: key bytes, None if the record has no key.
-        value: value bytes, None for a tombstone.
+        key: the key, as bytes or deserialized; None if the record has no key.
+        value: the value, as bytes or deserialized; None for a tombstone.
         headers: pairs of name and value in the order in which they were written.
         timestamp_type: who set the timestamp.
         leader_epoch: epoch of the leader that appended the record, -1 if unknown.
@@ -127,8 +139,8 @@ class Record(metaclass=ABCMeta):
     partition: int
     offset: int
     timestamp: int
-    key: bytes | None
-    value: bytes | None
+    key: K_co
+    value: V_co
     headers: tuple[Header, ...] = ()
     timestamp_type: TimestampType = TimestampType.CREATE
     leader_epoch: int = -1
@@ -139,21 +151,26 @@ class Record(metaclass=ABCMeta):
         return TopicPartition(self.topic, self.partition)
 
 
+#: A record inside a consumer: only the consumer itself knows the types of its keys and
+#: values, by those of its deserializers.
+AnyRecord: TypeAlias = Record[Any, Any]
+
+
 @public("kafkaio")
 @dataclass(frozen=True, slots=True)
-class NewRecord:
+class NewRecord(Generic[K_co, V_co]):
     """A record to be produced by ``send_many``.
 
     Attributes:
-        value: value bytes, None for a tombstone.
-        key: key bytes, None for a record without a key.
+        value: the value, as `Producer.send` takes it; None for a tombstone.
+        key: the key, as `Producer.send` takes it; None for a record without a key.
         headers: pairs of name and value, or a mapping.
         timestamp: milliseconds since the Unix epoch, None for now.
         partition: the partition to write to, None to let the partitioner choose.
     """
 
-    value: bytes | None
-    key: bytes | None = None
+    value: V_co | None
+    key: K_co | None = None
     headers: Headers = ()
     timestamp: int | None = None
     partition: int | None = None

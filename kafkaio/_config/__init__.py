@@ -12,6 +12,7 @@ from kafkaio._config.configs import (
     ProducerConfig as ProducerConfig,
     Serializer as Serializer,
     TokenProvider as TokenProvider,
+    with_functions as with_functions,
 )
 from kafkaio._config.options import (
     ClientOptions as ClientOptions,

@@ -36,6 +36,21 @@ if TYPE_CHECKING:
 
     from kafkaio._config.login_properties import TokenRequest
 
+
+def with_functions(
+    options: Mapping[str, object], functions: Mapping[str, object]
+) -> Mapping[str, object]:
+    """Return options with the functions that are not None, which go first.
+
+    Args:
+        options: what `ClientConfig.of` or ``from_properties`` takes.
+        functions: by the same names.
+    """
+    given = {name: function for name, function in functions.items() if function}
+    # What is no mapping is refused where the options are read.
+    return {**options, **given} if given and isinstance(options, Mapping) else options
+
+
 #: What turns a user's key or value into bytes: any of `SerializerLike`.
 Serializer: TypeAlias = SerializerLike[Never]
 #: What turns bytes into the key or value that a user reads.

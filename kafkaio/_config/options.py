@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from kafkaio._config.configs import (
     AllowedHosts,
-    Deserializer,
     MaxVersions,
     Partitioner,
-    Serializer,
     TokenProvider,
 )
 from kafkaio._public import public
@@ -111,8 +109,6 @@ class ProducerOptions(ClientOptions, total=False):
     partitioner_ignore_keys: bool
     partitioner_adaptive_partitioning_enable: bool
     partitioner_availability_timeout_ms: int
-    key_serializer: Serializer | None
-    value_serializer: Serializer | None
 
 
 @public("kafkaio")
@@ -142,5 +138,3 @@ class ConsumerOptions(ClientOptions, total=False):
     check_crcs: bool
     exclude_internal_topics: bool
     io_thread: bool
-    key_deserializer: Deserializer | None
-    value_deserializer: Deserializer | None

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._records.batch import RecordCursor
-from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
+from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: A part of a batch: a cursor that makes its records, or the records themselves.
-Piece: TypeAlias = RecordCursor | list[Record]
+Piece: TypeAlias = RecordCursor | list[AnyRecord]
 
 
 class Frame:
@@ -39,7 +40,7 @@ class Frame:
 
 
 @public("kafkaio")
-class Batch:
+class Batch(Generic[K_co, V_co]):
     """Consecutive records of one partition, at least one. A batch is immutable.
 
     Records are made when they are asked for: iterate to have one at a time, or call
@@ -81,7 +82,7 @@ class Batch:
         # The fetch responses of the pieces; None for a piece with its own bytes.
         self._frames = frames
         self._count = sum(map(size_of, pieces))
-        self._records: list[Record] | None = None
+        self._records: list[AnyRecord] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -92,7 +93,7 @@ class Batch:
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[Record[K_co, V_co]]:
         if self._records is not None:
             return iter(self._records)
         pieces = self._pieces
@@ -101,15 +102,15 @@ class Batch:
         return chain.from_iterable(map(_iterate, pieces))
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[Record[K_co, V_co]]:
         """The records in the order of their offsets, made at once and then kept."""
         if self._records is None:
             self._records = [*self]
         return self._records
 
-    def values(self) -> list[bytes | None]:
+    def values(self) -> list[V_co]:
         """Return the values of the records, without making the records."""
-        values: list[bytes | None] = []
+        values: list[Any] = []
         for piece in self._pieces:
             if isinstance(piece, list):
                 values += [record.value for record in piece]
@@ -118,9 +119,9 @@ class Batch:
                 values += piece.copy().take_values(self._count)
         return values
 
-    def keys(self) -> list[bytes | None]:
+    def keys(self) -> list[K_co]:
         """Return the keys of the records, without making the records."""
-        keys: list[bytes | None] = []
+        keys: list[Any] = []
         for piece in self._pieces:
             if isinstance(piece, list):
                 keys += [record.key for record in piece]
@@ -160,12 +161,12 @@ class Batch:
         return self.last.offset
 
     @property
-    def first(self) -> Record:
+    def first(self) -> Record[K_co, V_co]:
         """The first record."""
         return first_of(self._pieces[0])
 
     @property
-    def last(self) -> Record:
+    def last(self) -> Record[K_co, V_co]:
         """The last record."""
         piece = self._pieces[-1]
         if isinstance(piece, list):
@@ -173,17 +174,21 @@ class Batch:
         # Skipping creates no records.
         cursor = piece.copy()
         cursor.skip(cursor.remaining - 1)
-        return next(cursor)
+        return first_of(cursor)
 
 
-def detach(batch: Batch) -> None:
+#: A batch inside a consumer, as `AnyRecord`.
+AnyBatch: TypeAlias = Batch[Any, Any]
+
+
+def detach(batch: AnyBatch) -> None:
     """Copy the bytes of a batch's records, so that it keeps no fetch response."""
     for piece in batch._pieces:
         if not isinstance(piece, list):
             piece.detach()
 
 
-def detach_if_alone(batch: Batch) -> None:
+def detach_if_alone(batch: AnyBatch) -> None:
     """Detach a batch if it alone keeps one of its fetch responses in memory.
 
     The buffers do not count such a response any more.
@@ -192,7 +197,7 @@ def detach_if_alone(batch: Batch) -> None:
         detach(batch)
 
 
-def end_of(what: Record | Batch) -> OffsetAndMetadata:
+def end_of(what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
     """Return the offset after a record, or after a batch.
 
     After a batch it may be higher than the last record's offset plus one: the log
@@ -228,7 +233,7 @@ def to_table(
     from kafkaio.arrow import TableBuilder, records_to_table
 
     builder = TableBuilder(headers=headers)
-    records: list[Record] = []
+    records: list[AnyRecord] = []
     for tp, piece in pieces:
         if isinstance(piece, list):
             records += piece
@@ -239,7 +244,7 @@ def to_table(
     return builder.finish()
 
 
-def first_of(piece: Piece) -> Record:
+def first_of(piece: Piece) -> AnyRecord:
     """Return the first record of a piece."""
     return next(_iterate(piece))
 
@@ -249,5 +254,5 @@ def size_of(piece: Piece) -> int:
     return len(piece) if isinstance(piece, list) else piece.remaining
 
 
-def _iterate(piece: Piece) -> Iterator[Record]:
+def _iterate(piece: Piece) -> Iterator[AnyRecord]:
     return iter(piece) if isinstance(piece, list) else piece.copy()

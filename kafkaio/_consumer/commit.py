@@ -15,13 +15,13 @@ from kafkaio.errors import (
     PartitionLost,
     UsageError,
 )
-from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
+from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
 #: The argument of ``commit()``: a record or batch that is done, offsets of next
 #: records, or partitions of which everything that was handed out is done.
 ToCommit: TypeAlias = (
-    Record
-    | Batch
+    Record[object, object]
+    | Batch[object, object]
     | Mapping[TopicPartition, int | OffsetAndMetadata]
     | TopicPartition
     | Collection[TopicPartition]
@@ -50,7 +50,7 @@ def partitions_with_offsets(what: ToCommit | None) -> Collection[TopicPartition]
 
 
 def commit_of(
-    what: object, reader: Reader, check_record: Callable[[Record], None]
+    what: object, reader: Reader, check_record: Callable[[AnyRecord], None]
 ) -> Commit:
     """Return the commit of a record, a batch or a mapping of offsets.
 

@@ -35,15 +35,18 @@ from kafkaio._arguments import (
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.offsets import EARLIEST, LATEST
-from kafkaio._config import ConsumerConfig, ConsumerOptions
+from kafkaio._config import ConsumerConfig, ConsumerOptions, with_functions
 from kafkaio._config.configs import iso_duration_ms
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.commit import ToCommit as ToCommit
 from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.lanes import LaneIterator
-from kafkaio._consumer.parallel.ports import OpenTransactionPort, TransactionMakerPort
-from kafkaio._consumer.parallel.run import Handler, OnDead, TransactionalRun
+from kafkaio._consumer.parallel.ports import (
+    EndingTransactionPort,
+    TransactionMakerPort,
+)
+from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
@@ -55,7 +58,8 @@ from kafkaio._consumer.rebalance.events import RevokeRequested
 from kafkaio._consumer.rebalance.feed import Rebalances
 from kafkaio._consumer.statistics import ConsumerStatistics as ConsumerStatistics
 from kafkaio._consumer.threaded.core import ThreadedCore
-from kafkaio._consumer.wanted import ReadSelection, Topics
+from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
+from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
@@ -75,6 +79,12 @@ from kafkaio.errors import (
     KafkaError,
     PartitionLost,
 )
+from kafkaio.serde import (
+    AsyncDeserializer,
+    DeserializerLike,
+    PlainDeserializer,
+    ReadableTopic,
+)
 from kafkaio.types import (
     GroupMetadata,
     Metric,
@@ -84,7 +94,7 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
+TransactionT = TypeVar("TransactionT", bound=EndingTransactionPort)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
@@ -93,8 +103,13 @@ RewindTo: TypeAlias = int | OffsetAndMetadata | str
 
 
 @public("kafkaio")
-class Consumer(TransactionalConsumer, Closeable):
+class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
     """Reads records one at a time, in batches, or by polling.
+
+    ``Consumer[str, Order]`` reads records with keys and values of these types. Type
+    checkers infer them from the deserializers or the topics; `Consumer` alone reads
+    bytes and None. Whatever the type of the value, that of a tombstone is None, and so
+    is the key of a record without one.
 
     ``async with`` starts and closes it; `start` and `close` do the same by hand. A
     consumer that is collected while it is open gives a ResourceWarning. Only one task
@@ -110,7 +125,8 @@ class Consumer(TransactionalConsumer, Closeable):
     Args:
         bootstrap_servers: ``"host:port,host2:port"``, a sequence of such strings, or a
             started `kafkaio.Client` to share, which `close` then leaves open.
-        topics: topics to subscribe to. With a ``group_id``, the group divides their
+        topics: topics to subscribe to: names, a pattern, or `Topic` objects, whose
+            deserializers are used then. With a ``group_id``, the group divides their
             partitions among its members. Without one, this consumer reads all of them,
             including partitions that are added later.
         assign: fixed partitions to read instead.
@@ -123,6 +139,10 @@ class Consumer(TransactionalConsumer, Closeable):
             called with them.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
             such objects. Not allowed with a shared client, which has its own.
+        key_deserializer: turns the bytes of a key into an object: a function, or an
+            object with the method ``deserialize``; see
+            `kafkaio.serde.DeserializerLike`. Without it keys are bytes or None.
+        value_deserializer: turns the bytes of a value into an object, likewise.
         options: see `kafkaio.ConsumerConfig`. The options of `kafkaio.ClientConfig` are
             not allowed with a shared client, which has them.
 
@@ -136,27 +156,114 @@ class Consumer(TransactionalConsumer, Closeable):
 
     __signature__: OptionsSignature = OptionsSignature(ConsumerOptions, ConsumerConfig)
 
-    def __init__(  # noqa: PLR0913
+    @overload
+    def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
         *,
-        topics: Topics | None = None,
+        topics: ReadableTopic[K_co, V_co] | Collection[ReadableTopic[K_co, V_co]],
         assign: Iterable[TopicPartition] | None = None,
         on_assigned: PartitionsCallback | None = None,
         on_revoked: PartitionsCallback | None = None,
         on_lost: PartitionsCallback | None = None,
         observer: object | None = None,
         **options: Unpack[ConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
+        *,
+        topics: Names | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+        observer: object | None = None,
+        key_deserializer: (
+            AsyncDeserializer[K_co] | PlainDeserializer[K_co] | None
+        ) = None,
+        value_deserializer: AsyncDeserializer[V_co],
+        **options: Unpack[ConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
+        *,
+        topics: Names | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+        observer: object | None = None,
+        key_deserializer: AsyncDeserializer[K_co],
+        value_deserializer: DeserializerLike[V_co] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
+        *,
+        topics: Names | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+        observer: object | None = None,
+        key_deserializer: DeserializerLike[K_co] | None = None,
+        value_deserializer: DeserializerLike[V_co] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[object, object],
+        bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
+        *,
+        topics: Collection[str | ReadableTopic[object, object]],
+        assign: Iterable[TopicPartition] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+        observer: object | None = None,
+        key_deserializer: DeserializerLike[K_co] | None = None,
+        value_deserializer: DeserializerLike[V_co] | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None: ...
+
+    def __init__(  # noqa: PLR0913
+        self,
+        bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
+        *,
+        topics: AnyTopics | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+        observer: object | None = None,
+        key_deserializer: DeserializerLike[object] | None = None,
+        value_deserializer: DeserializerLike[object] | None = None,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
+        deserializers = {
+            "key_deserializer": key_deserializer,
+            "value_deserializer": value_deserializer,
+        }
+        given = with_functions(options, deserializers)
         # A client that nobody refers to any more would end its cluster.
         self._client = client = (
             bootstrap_servers if isinstance(bootstrap_servers, Client) else None
         )
         if isinstance(bootstrap_servers, Client):
-            config = ConsumerConfig.sharing(bootstrap_servers.config, options, observer)
+            config = ConsumerConfig.sharing(bootstrap_servers.config, given, observer)
             cluster = cluster_of(bootstrap_servers)
         else:
-            config = ConsumerConfig.of(bootstrap_servers, options)
+            config = ConsumerConfig.of(bootstrap_servers, given)
             cluster = Cluster(config, observer)
         wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
@@ -167,7 +274,7 @@ class Consumer(TransactionalConsumer, Closeable):
         cls,
         config: ConsumerConfig,
         *,
-        topics: Topics | None = None,
+        topics: Topics[K_co, V_co] | None = None,
         assign: Iterable[TopicPartition] | None = None,
         on_assigned: PartitionsCallback | None = None,
         on_revoked: PartitionsCallback | None = None,
@@ -176,6 +283,9 @@ class Consumer(TransactionalConsumer, Closeable):
         dial: Dial | None = None,
     ) -> Self:
         """Make a consumer from options that were checked before.
+
+        Type checkers take the types of keys and values from the class that this is
+        called on: ``Consumer[str, Order].from_config(...)``.
 
         Args:
             config: the options.
@@ -205,14 +315,19 @@ class Consumer(TransactionalConsumer, Closeable):
         cls,
         properties: Mapping[str, object],
         *,
-        topics: Topics | None = None,
+        topics: Topics[K_co, V_co] | None = None,
         assign: Iterable[TopicPartition] | None = None,
         on_assigned: PartitionsCallback | None = None,
         on_revoked: PartitionsCallback | None = None,
         on_lost: PartitionsCallback | None = None,
         observer: object | None = None,
+        key_deserializer: DeserializerLike[K_co] | None = None,
+        value_deserializer: DeserializerLike[V_co] | None = None,
     ) -> Self:
         """Make a consumer from the dotted names of Java and librdkafka.
+
+        Type checkers take the types of keys and values from the class that this is
+        called on: ``Consumer[str, Order].from_properties(...)``.
 
         Args:
             properties: options by names such as ``bootstrap.servers``.
@@ -222,6 +337,8 @@ class Consumer(TransactionalConsumer, Closeable):
             on_revoked: called with partitions before they are released.
             on_lost: called with partitions that were lost.
             observer: an object, or a list of objects, with methods of `Observer`.
+            key_deserializer: as for the constructor.
+            value_deserializer: as for the constructor.
 
         Raises:
             ConfigurationError: a name is unknown, or a value is invalid.
@@ -229,8 +346,12 @@ class Consumer(TransactionalConsumer, Closeable):
             ArgumentValueError: as for the constructor.
             UsageError: as for the constructor.
         """
+        deserializers = {
+            "key.deserializer": key_deserializer,
+            "value.deserializer": value_deserializer,
+        }
         return cls.from_config(
-            ConsumerConfig.from_properties(properties),
+            ConsumerConfig.from_properties(with_functions(properties, deserializers)),
             topics=topics,
             assign=assign,
             on_assigned=on_assigned,
@@ -356,7 +477,7 @@ class Consumer(TransactionalConsumer, Closeable):
 
     # Reading
 
-    def __aiter__(self) -> AsyncIterator[Record]:
+    def __aiter__(self) -> AsyncIterator[Record[K_co, V_co]]:
         """Return an iterator over records, which reads as ``__anext__`` does.
 
         A loop over it ends when the consumer is closed, by another task or in its own
@@ -373,11 +494,11 @@ class Consumer(TransactionalConsumer, Closeable):
         """
         return self._core.stream(self._next_record)
 
-    def _next_record(self) -> Coroutine[Any, Any, Record]:
+    def _next_record(self) -> Coroutine[Any, Any, Record[K_co, V_co]]:
         # A method of this object, so that the iterator keeps the consumer alive.
         return until_closed(self._core, self._core.next_record)
 
-    def __anext__(self) -> Coroutine[Any, Any, Record]:
+    def __anext__(self) -> Coroutine[Any, Any, Record[K_co, V_co]]:
         """Return the next record. If cancelled, none was taken.
 
         Raises:
@@ -403,7 +524,7 @@ class Consumer(TransactionalConsumer, Closeable):
         *,
         timeout: float | None = None,
         max_records: int | None = None,
-    ) -> Poll:
+    ) -> Poll[K_co, V_co]:
         """Take the records that are there; wait only if there are none.
 
         Returns early, and perhaps without records, when the group requests a revocation
@@ -428,7 +549,7 @@ class Consumer(TransactionalConsumer, Closeable):
 
     def batches(
         self, *, max_records: int | None = None, max_wait: float = 0.0
-    ) -> BatchIterator:
+    ) -> BatchIterator[K_co, V_co]:
         """Return an iterator over batches of one partition each.
 
         It returns a batch when a partition has ``max_records`` fetched records, or
@@ -480,7 +601,7 @@ class Consumer(TransactionalConsumer, Closeable):
 
     # Reading with several tasks
 
-    def partitions(self) -> LaneIterator:
+    def partitions(self) -> LaneIterator[K_co, V_co]:
         """Return an iterator over lanes, one for each assignment of a partition.
 
         Each lane is for a task of its own, at its own pace: a slow lane delays no
@@ -506,7 +627,7 @@ class Consumer(TransactionalConsumer, Closeable):
     @overload
     async def run(
         self,
-        handler: Handler,
+        handler: Callable[[Record[K_co, V_co]], Awaitable[object]],
         *,
         concurrency: int = 100,
         ordering: Ordering = "key",
@@ -517,7 +638,7 @@ class Consumer(TransactionalConsumer, Closeable):
     @overload
     async def run(
         self,
-        handler: Callable[[TransactionT, Record], Awaitable[object]],
+        handler: Callable[[TransactionT, Record[K_co, V_co]], Awaitable[object]],
         *,
         producer: TransactionMakerPort[TransactionT],
         concurrency: int = 100,
@@ -667,15 +788,15 @@ class Consumer(TransactionalConsumer, Closeable):
         wanted = self._core.wanted
         return wanted.pattern or wanted.topics or frozenset()
 
-    def subscribe(self, topics: Topics) -> None:
+    def subscribe(self, topics: Topics[K_co, V_co]) -> None:
         """Read these topics from now on, instead of those before.
 
         The next read raises an error for an illegal name (InvalidTopic), or for a
         topic that the principal may not describe (AuthorizationError).
 
         Args:
-            topics: a name, names, or a pattern that matches whole names. An empty
-                collection is the same as `unsubscribe`.
+            topics: names or `Topic` objects, one or a collection, or a pattern that
+                matches whole names. An empty collection is the same as `unsubscribe`.
 
         Raises:
             ArgumentTypeError: a topic has the wrong type.
@@ -1278,7 +1399,9 @@ class Consumer(TransactionalConsumer, Closeable):
         return seconds_of("timeout", timeout)
 
 
-def passing_of(consumer: Consumer, error: BaseException) -> tuple[int, float] | None:
+def passing_of(
+    consumer: Consumer[object, object], error: BaseException
+) -> tuple[int, float] | None:
     """Return what is known of a failure to deserialize that passes.
 
     Returns:
@@ -1288,7 +1411,7 @@ def passing_of(consumer: Consumer, error: BaseException) -> tuple[int, float] | 
     return consumer._core.passing(error)
 
 
-def observer_of(consumer: Consumer) -> Observer:
+def observer_of(consumer: Consumer[object, object]) -> Observer:
     """Return the observer of a consumer, for other parts of this library."""
     return consumer._core.observer
 

@@ -88,11 +88,11 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import (
+    AnyRecord,
     GroupMetadata,
     Metric,
     OffsetAndMetadata,
     OffsetAndTimestamp,
-    Record,
     TopicPartition,
 )
 
@@ -763,29 +763,31 @@ class Core:
 
     # Reading
 
-    def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> RecordStream:
+    def stream(
+        self, wait: Callable[[], Coroutine[Any, Any, AnyRecord]]
+    ) -> RecordStream:
         """Return an iterator over records, which calls ``wait`` if there is none."""
         self.check_open()
         return RecordStream(self.reader.handout, wait)
 
-    async def take_next(self) -> Record:
+    async def take_next(self) -> AnyRecord:
         """Return the next record, if possible without waiting."""
         record = self.reader.handout.take()
         return await self.next_record() if record is None else record
 
-    async def next_record(self) -> Record:
+    async def next_record(self) -> AnyRecord:
         """Return the next record; wait for it as long as it takes."""
         record = await self.read(self.reader.take_one, _never)
         assert record is not None  # without a time limit
         return record
 
-    async def poll(self, limit: int, wait: float | None) -> Poll:
+    async def poll(self, limit: int, wait: float | None) -> Poll[Any, Any]:
         """Take the records that are there; wait only if there are none."""
         self.check()
         deadline = None if wait is None else now() + wait
         reader, assigned = self.reader, self.assigned
 
-        def take() -> list[Record] | None:
+        def take() -> list[AnyRecord] | None:
             records = reader.take(limit)
             return records if records or assigned.has_news else None
 
@@ -793,7 +795,9 @@ class Core:
         assigned.poll_ended()
         return Poll(records or [], assigned.to_be_revoked, assigned.lost_now)
 
-    def batches(self, owner: object, limit: int, wait: float) -> BatchIterator:
+    def batches(
+        self, owner: object, limit: int, wait: float
+    ) -> BatchIterator[Any, Any]:
         """Return an iterator over batches, which keeps ``owner`` alive."""
         self.check_open()
         return BatchIterator(self, self.reader, limit, wait, owner)
@@ -874,7 +878,7 @@ class Core:
 
     # DividingPort the records among several tasks
 
-    def lanes(self, owner: object) -> LaneIterator:
+    def lanes(self, owner: object) -> LaneIterator[Any, Any]:
         """Return an iterator over lanes, which keeps ``owner`` alive."""
         return LaneIterator(self.all_lanes(), owner)
 

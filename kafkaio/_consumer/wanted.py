@@ -9,14 +9,21 @@ from typing import Any, TypeAlias
 
 from kafkaio._arguments import partitions_of, topics_of
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import KeyT, ValueT
 from kafkaio._machines.metadata import ClusterView
 from kafkaio.errors import ArgumentValueError, UsageError
-from kafkaio.serde import Topic
+from kafkaio.serde import ReadableTopic, Topic
 from kafkaio.types import TopicPartition
 
 #: One topic, several topics, or every topic whose whole name a pattern matches.
+Names: TypeAlias = str | Collection[str] | re.Pattern[str]
+#: The same, or topics that know the types of their keys and values.
 Topics: TypeAlias = (
-    str | Topic[Any, Any] | Collection[str | Topic[Any, Any]] | re.Pattern[str]
+    Names | ReadableTopic[KeyT, ValueT] | Collection[ReadableTopic[KeyT, ValueT]]
+)
+#: The same, or both mixed.
+AnyTopics: TypeAlias = (
+    Topics[object, object] | Collection[str | ReadableTopic[object, object]]
 )
 #: Characters of patterns that cannot be part of a topic's name. A name with one of them
 #: is a pattern by mistake, which would match nothing for ever.
@@ -42,7 +49,7 @@ class ReadSelection:
 
     @classmethod
     def of(
-        cls, topics: Topics | None, partitions: Iterable[TopicPartition] | None
+        cls, topics: AnyTopics | None, partitions: Iterable[TopicPartition] | None
     ) -> ReadSelection:
         """Check the arguments of a user, and return the selection.
 
@@ -125,7 +132,7 @@ class ReadSelection:
 
 
 def _names_and_topics(
-    topics: Topics,
+    topics: AnyTopics,
 ) -> tuple[tuple[str, ...], dict[str, Topic[Any, Any]]]:
     given: object = [topics] if isinstance(topics, str | Topic) else topics
     if isinstance(given, bytes) or not isinstance(given, Iterable):

@@ -67,7 +67,7 @@ class SharePort(Protocol):
         """Return why records for a place have to wait."""
 
 
-class _Waiter(NamedTuple):
+class Waiter(NamedTuple):
     """A call that waits: for how many bytes, for which place, and its future."""
 
     size: int
@@ -110,8 +110,8 @@ class BufferSpace:
         self._max_block = max_block
         # Invariant: a waiter is removed when its bytes are reserved, when it fails, and
         # when it is cancelled. A queue in _held_back is never empty.
-        self._waiters: deque[_Waiter] = deque()
-        self._held_back: dict[TopicPartition, deque[_Waiter]] = {}
+        self._waiters: deque[Waiter] = deque()
+        self._held_back: dict[TopicPartition, deque[Waiter]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.waited: float = 0.0
         self.timeouts: int = 0
@@ -160,11 +160,26 @@ class BufferSpace:
         Raises:
             KafkaTimeout: there was not enough space within ``max_block_ms``.
         """
+        entry = self.queue(size, place)
+        if entry is not None:
+            await self.reserved(entry)
+
+    def queue(self, size: int, place: TopicPartition | None = None) -> Waiter | None:
+        """Begin to `reserve`: reserve bytes, or queue behind those that wait.
+
+        Returns:
+            The place in the queue, which the caller has to await at once by `reserved`;
+            None if the bytes are reserved.
+        """
         if self.try_reserve(size, place):
-            return
-        loop = asyncio.get_running_loop()
-        entry = _Waiter(size, place, loop.create_future())
+            return None
+        entry = Waiter(size, place, asyncio.get_running_loop().create_future())
         self._enter(entry)
+        return entry
+
+    async def reserved(self, entry: Waiter) -> None:
+        """Wait until bytes are reserved, as `reserve` does."""
+        loop = asyncio.get_running_loop()
         timer = loop.call_later(self._max_block, partial(self._time_out, entry))
         began = loop.time()
         waiter = entry.future
@@ -174,7 +189,7 @@ class BufferSpace:
             # Race: `grant` reserved the bytes, and the task was cancelled before it
             # ran. Nobody else would return them.
             if waiter.done() and not waiter.cancelled() and not waiter.exception():
-                self._memory.release(size)
+                self._memory.release(entry.size)
             else:
                 self._leave(entry)
             self.grant()
@@ -183,7 +198,7 @@ class BufferSpace:
             timer.cancel()
             self.waited += loop.time() - began
 
-    def _enter(self, entry: _Waiter) -> None:
+    def _enter(self, entry: Waiter) -> None:
         place = entry.place
         if place is not None and self._must_wait(place, entry.size):
             self._hold_back(place, entry)
@@ -191,7 +206,7 @@ class BufferSpace:
             self._waiters.append(entry)
             self._gate.raise_barrier(Barrier.BACKPRESSURE)
 
-    def _hold_back(self, place: TopicPartition, entry: _Waiter) -> None:
+    def _hold_back(self, place: TopicPartition, entry: Waiter) -> None:
         queue = self._held_back.get(place)
         if queue is None:
             queue = self._held_back[place] = deque()
@@ -199,7 +214,7 @@ class BufferSpace:
             self._recheck_later()
         queue.append(entry)
 
-    def _leave(self, entry: _Waiter) -> None:
+    def _leave(self, entry: Waiter) -> None:
         queue = self._waiters
         if entry.place is not None:
             queue = self._held_back.get(entry.place, queue)
@@ -210,7 +225,7 @@ class BufferSpace:
         if entry.place is not None and not queue and queue is not self._waiters:
             self._let_in(entry.place)
 
-    def _let_in(self, place: TopicPartition) -> deque[_Waiter]:
+    def _let_in(self, place: TopicPartition) -> deque[Waiter]:
         self._share.let_in(place)
         return self._held_back.pop(place)
 
@@ -262,7 +277,7 @@ class BufferSpace:
                 self._let_in(place)
 
     def _grant_held_back(
-        self, place: TopicPartition, queue: deque[_Waiter], at: float
+        self, place: TopicPartition, queue: deque[Waiter], at: float
     ) -> None:
         while queue:
             size, _, waiter = queue[0]
@@ -300,7 +315,7 @@ class BufferSpace:
             return self._share.why(place, now())
         return None
 
-    def _time_out(self, entry: _Waiter) -> None:
+    def _time_out(self, entry: Waiter) -> None:
         if entry.future.done():
             return
         self.timeouts += 1

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, overloa
 
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
-from kafkaio._producer.arguments import RecordMaker
+from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
 from kafkaio._producer.delivery import Delivery, are_settled, settled
 from kafkaio._public import public
 from kafkaio._records._impl import RowReceipts, metadata_run
@@ -36,6 +36,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.serde import Topic
 from kafkaio.types import NewRecord, RecordMetadata
 
 if TYPE_CHECKING:
@@ -121,9 +122,9 @@ class DeliveriesFailed(ExceptionGroup[Exception]):
 
 
 def plan(
-    topic: str, values: Sequence[object], maker: RecordMaker
-) -> list[tuple[int | None, PlainRecord]]:
-    """Check all values for a topic; return the partition and the record of each.
+    topic: TopicLike, values: Sequence[object], maker: RecordMaker
+) -> Iterable[tuple[int | None, PlainRecord | Draft]]:
+    """Check values for a topic; return the partition and the record of each, in turn.
 
     Raises:
         ArgumentTypeError: a value has the wrong type.
@@ -135,21 +136,26 @@ def plan(
         raise ArgumentTypeError(
             f"values must be a sequence of values, not one {type_name(values)}"
         )
-    planned: list[tuple[int | None, PlainRecord]] = []
-    for value in values:
-        if isinstance(value, NewRecord):
-            record = maker.make(
-                topic,
-                value.partition,
-                value.key,
-                value.value,
-                value.headers,
-                value.timestamp,
-            )
-            planned.append((value.partition, record))
-        else:
-            planned.append((None, maker.make(topic, None, None, value, (), None)))
-    return planned
+    make: Callable[..., PlainRecord | Draft] = maker.make_in_context
+    if type(topic) is str and maker.is_simple:
+        make = maker.make
+    return (_planned(make, topic, value) for value in values)
+
+
+def _planned(
+    make: Callable[..., PlainRecord | Draft], topic: TopicLike, value: object
+) -> tuple[int | None, PlainRecord | Draft]:
+    if not isinstance(value, NewRecord):
+        return None, make(topic, None, None, value, (), None)
+    record = make(
+        topic,
+        value.partition,
+        value.key,
+        value.value,
+        value.headers,
+        value.timestamp,
+    )
+    return value.partition, record
 
 
 #: Topic, partition, offset of the first record (-1 if unknown), number of records,
@@ -299,10 +305,16 @@ class TableArguments(NamedTuple):
         """Check where the rows are to go.
 
         Raises:
-            ArgumentTypeError: the topic is not a str, or the partition not an int.
+            ArgumentTypeError: the topic is not a str (nor may it be a
+                `kafkaio.Topic`), or the partition not an int.
             ArgumentValueError: the topic is missing, empty or named twice, or the
                 partition is negative or named twice.
         """
+        if isinstance(self.topic, Topic):
+            raise ArgumentTypeError(
+                "topic must be str, not Topic: the columns of a table are written as "
+                f"they are, without serdes; pass the name, {self.topic.name!r}"
+            )
         if self.topic is not None:
             check_topic(self.topic)
         elif self.topic_column is None:

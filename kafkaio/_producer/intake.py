@@ -3,7 +3,8 @@
 Taking a record in is synchronous. Most records go directly into an open batch
 (`kafkaio._records._append`), which the public methods try first. The rest comes here:
 the first record of a batch, records that must be serialized, wrong arguments, and
-records that have to wait for buffer memory.
+records that have to wait: for a serializer (`kafkaio._producer.serializing`), and then
+for buffer memory (`kafkaio._producer.backpressure`).
 
 The ``check`` of an intake raises if records cannot be taken in. It runs before each
 record, and again after each wait, so that no record enters a producer that was closed
@@ -13,13 +14,20 @@ meanwhile, or a transaction that has ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from typing import TYPE_CHECKING
 
-from kafkaio._arguments import check_topic
+from kafkaio._arguments import topic_name
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, PlainRecord
-from kafkaio._producer.arguments import RecordMaker
+from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.bulk import (
     SentValues,
@@ -29,10 +37,11 @@ from kafkaio._producer.bulk import (
     plan,
 )
 from kafkaio._producer.delivery import Delivery
+from kafkaio._producer.serializing import SerializerWaits, WaitingCall
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.errors import BrokerError, BufferFull
+from kafkaio.errors import BrokerError, BufferFull, ConfigurationError, KafkaError
 from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -53,6 +62,7 @@ class Intake:
         config: the producer's options.
         accumulator: gets the records.
         space: the calls that wait for buffer memory.
+        waits: the calls that wait for a serializer.
         check: raises if no record may be taken in now.
         inject: returns the headers to write for a topic and the headers of a record;
             None to write them as they are.
@@ -74,9 +84,12 @@ class Intake:
         "_budget",
         "_check",
         "_config",
+        "_is_simple",
         "_records",
         "_share",
         "_space",
+        "_waiting",
+        "_waits",
         "check_home",
         "describe",
         "is_plain",
@@ -92,6 +105,7 @@ class Intake:
         config: ProducerConfig,
         accumulator: Accumulator,
         space: BufferSpace,
+        waits: SerializerWaits,
         check: Callable[[], None],
         inject: Callable[[str, Headers], Headers] | None = None,
     ) -> None:
@@ -100,7 +114,11 @@ class Intake:
         self._budget = accumulator.budget
         self._share = accumulator.share
         self._space = space
+        self._waits = waits
+        # Asked before every record: nothing is dearer than an empty dict.
+        self._waiting = waits.waiting
         self._records = RecordMaker(config, inject)
+        self._is_simple = self._records.is_simple
         self._check = check
         # A serializer has to run before a record can be taken in.
         serializes = config.key_serializer or config.value_serializer
@@ -122,7 +140,9 @@ class Intake:
         other._config, other._accumulator = self._config, self._accumulator
         other._budget, other._space = self._budget, self._space
         other._share = self._share
+        other._waits, other._waiting = self._waits, self._waiting
         other._records, other._check = self._records, check
+        other._is_simple = self._is_simple
         other.is_plain, other.open_batches = self.is_plain, self.open_batches
         other.on_begun, other.wake = self.on_begun, self.wake
         other.check_home, other.describe = self.check_home, self.describe
@@ -131,7 +151,7 @@ class Intake:
 
     async def enqueue(
         self,
-        topic: str,
+        topic: TopicLike,
         value: object,
         key: object,
         headers: Headers,
@@ -139,12 +159,37 @@ class Intake:
         partition: int | None,
     ) -> Delivery:
         """Take a record in; see `Producer.enqueue`."""
-        record = self._records.make(topic, partition, key, value, headers, timestamp)
-        return await self._enqueue(topic, partition, record, TURN_BYTES)
+        make = self._records.make
+        if type(topic) is str and self._is_simple and not self._waiting:
+            record = make(topic, partition, key, value, headers, timestamp)
+            return await self._enqueue(topic, partition, record, TURN_BYTES)
+        self._check()
+        made = self._records.make_in_context(
+            topic, partition, key, value, headers, timestamp
+        )
+        name = topic_name(topic)
+        if isinstance(made, Draft) or name in self._waiting:
+            return await self._enqueue_in_turn(name, partition, made)
+        return await self._enqueue(name, partition, made, TURN_BYTES)
+
+    async def _enqueue_in_turn(
+        self, topic: str, partition: int | None, made: PlainRecord | Draft
+    ) -> Delivery:
+        waits = self._waits
+        call = waits.enter(topic, self)
+        try:
+            if isinstance(made, Draft):
+                record = await waits.result(call, made.finish())
+            else:
+                record = made
+            await waits.turn(call)
+            return await self._enqueue(topic, partition, record, TURN_BYTES, call)
+        finally:
+            waits.leave(call)
 
     def enqueue_nowait(
         self,
-        topic: str,
+        topic: TopicLike,
         value: object,
         key: object,
         headers: Headers,
@@ -153,7 +198,15 @@ class Intake:
     ) -> Delivery:
         """Take a record in, or raise BufferFull; see `Producer.enqueue_nowait`."""
         self._check()
-        record = self._records.make(topic, partition, key, value, headers, timestamp)
+        if type(topic) is str and self._is_simple and not self._waiting:
+            record = self._records.make(
+                topic, partition, key, value, headers, timestamp
+            )
+        else:
+            record = self._made_at_once(
+                topic, partition, key, value, headers, timestamp
+            )
+            topic = topic_name(topic)
         place = None
         if self._share.is_tight(self.now()):
             partition, place = self._destined(topic, partition, record)
@@ -169,8 +222,39 @@ class Intake:
             )
         return delivery
 
+    def _made_at_once(
+        self,
+        topic: TopicLike,
+        partition: int | None,
+        key: object,
+        value: object,
+        headers: Headers,
+        timestamp: int | None,
+    ) -> PlainRecord:
+        name = topic_name(topic)
+        if name in self._waiting:
+            raise BufferFull(
+                f"records of the topic {name!r} wait for a serializer, and come first: "
+                "use `await enqueue`"
+            )
+        made = self._records.make_in_context(
+            topic, partition, key, value, headers, timestamp
+        )
+        if isinstance(made, Draft):
+            made.drop()
+            raise ConfigurationError(
+                f"a serializer of the topic {name!r} has to be awaited, which "
+                "enqueue_nowait cannot do: use `await enqueue`"
+            )
+        return made
+
     async def _enqueue(
-        self, topic: str, partition: int | None, record: PlainRecord, limit: int
+        self,
+        topic: str,
+        partition: int | None,
+        record: PlainRecord,
+        limit: int,
+        call: WaitingCall | None = None,
     ) -> Delivery:
         self._check()
         place, budget = None, self._budget
@@ -183,7 +267,7 @@ class Intake:
             delivery = self._at_once(topic, partition, record, place)
             if delivery is not None:
                 return delivery
-        return await self._later(topic, partition, record, place)
+        return await self._later(topic, partition, record, place, call)
 
     def _destined(
         self, topic: str, partition: int | None, record: PlainRecord
@@ -213,6 +297,7 @@ class Intake:
         partition: int | None,
         record: PlainRecord,
         place: TopicPartition | None,
+        call: WaitingCall | None,
     ) -> Delivery:
         size = self._budget.size_of(record)
         if self.open_batches.taken >= TURN_BYTES:
@@ -229,7 +314,12 @@ class Intake:
         self.wake()
         if place is None:  # `reserve` has to know whether others may overtake the call
             partition, place = self._destined(topic, partition, record)
-        await self._space.reserve(size, place)
+        waiter = self._space.queue(size, place)
+        if call is not None:
+            # It has its place in that queue, so the next of its topic may follow.
+            self._waits.leave(call)
+        if waiter is not None:
+            await self._space.reserved(waiter)
         try:
             self._check()
         except BaseException:
@@ -253,25 +343,66 @@ class Intake:
     # ---- many records ----------------------------------------------------------------
 
     async def send_many(
-        self, topic: str, values: Sequence[object]
+        self, topic: TopicLike, values: Sequence[object]
     ) -> Sequence[RecordMetadata]:
         """Write several records, and wait; see `Producer.send_many`."""
         self._check()
-        check_topic(topic)
-        if self.is_plain and isinstance(values, list | tuple):
+        name = topic_name(topic)
+        if (
+            self.is_plain
+            and isinstance(values, list | tuple)
+            and name is topic
+            and name not in self._waiting
+        ):
             plain = list(values)
             if self.open_batches.are_plain(plain):
-                return await self._send_values(topic, plain)
-        planned = plan(topic, values, self._records)
-        for _, record in planned:
-            self._budget.size_of(record)
+                return await self._send_values(name, plain)
+        planned = await self._planned(name, plan(topic, values, self._records))
         sent = SentValues()
         try:
             for partition, record in planned:
-                sent.add(await self._enqueue(topic, partition, record, TURN_BYTES))
+                sent.add(await self._enqueue(name, partition, record, TURN_BYTES))
         except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(planned), error)
         return await sent.outcome()
+
+    async def _planned(
+        self, topic: str, planned: Iterable[tuple[int | None, PlainRecord | Draft]]
+    ) -> list[tuple[int | None, PlainRecord]]:
+        """Return all records, serialized one after the other, when their turn has come.
+
+        One after the other, because the first one waits for a schema that the others
+        then find in a cache; and a thousand at once would be as many requests if there
+        is no cache.
+        """
+        waits, records = self._waits, []
+        call = waits.enter(topic, self) if topic in self._waiting else None
+        try:
+            for partition, made in planned:
+                if isinstance(made, Draft):
+                    if call is None:
+                        call = waits.enter(topic, self)
+                    record = await waits.result(call, made.finish())
+                else:
+                    record = made
+                self._budget.size_of(record)  # raises if it is too large
+                records.append((partition, record))
+            if call is not None:
+                await waits.turn(call)
+                self._check()
+        finally:
+            if call is not None:
+                waits.leave(call)
+        return records
+
+    def refuse_waiting(self) -> None:
+        """Fail the calls that wait for a serializer, if `check` fails."""
+        if not self._waiting:
+            return  # as at the end of nearly every transaction
+        try:
+            self._check()
+        except KafkaError as error:
+            self._waits.fail_those_of(self, error)
 
     async def _send_values(
         self, topic: str, values: list[object]
@@ -327,6 +458,9 @@ class Intake:
             await self.describe(places)
         except BrokerError as error:
             raise rows.located(error, self.partition_count) from error
+        if self._waiting:
+            await self._waits.passed(rows.reach, self)
+            self._check()
         return rows
 
     def _delivery_of(self, rows: TableRows, arguments: TableArguments) -> TableDelivery:

@@ -16,17 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 from uuid import UUID
 
 import anyio
 
-from kafkaio._arguments import check_topic, seconds_of
+from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster
-from kafkaio._config import ProducerConfig, ProducerOptions
+from kafkaio._config import ProducerConfig, ProducerOptions, with_functions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import Generic, K_contra, KeyT, V_contra, ValueT
 from kafkaio._machines.accumulator import (
     Accumulator,
     BufferStatistics,
@@ -43,6 +44,7 @@ from kafkaio._producer.delivery import Delivery, settled, waiting_for
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
 from kafkaio._producer.sender import Sender
+from kafkaio._producer.serializing import SerializerWaits
 from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
@@ -56,7 +58,8 @@ from kafkaio.errors import (
     KafkaTimeout,
     UsageError,
 )
-from kafkaio.types import Headers, Metric, RecordMetadata, TopicPartition
+from kafkaio.serde import SerializerLike, Topic
+from kafkaio.types import Headers, Metric, NewRecord, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,8 +102,12 @@ class ProducerStatistics:
 
 
 @public("kafkaio")
-class Producer(Closeable):
+class Producer(Closeable, Generic[K_contra, V_contra]):
     """Writes records to Kafka.
+
+    ``Producer[str, Order]`` takes keys and values of these types. Type checkers infer
+    them from the serializers; `Producer` alone takes bytes and None. A `Topic` that is
+    given in the place of a topic's name brings types and serializers of its own.
 
     Records of one partition are written in the order of the calls that enqueued them,
     and, with idempotence (the default), each at most once, also when requests are
@@ -119,6 +126,10 @@ class Producer(Closeable):
     Args:
         bootstrap_servers: ``"host:port,host2:port"``, a sequence of such strings, or a
             started `kafkaio.Client` to share. `close` leaves a shared client open.
+        key_serializer: turns keys into bytes: a function, or an object with the method
+            ``serialize``; see `kafkaio.serde.SerializerLike`. Without it keys are bytes
+            or None.
+        value_serializer: turns values into bytes, likewise.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
             such objects. Not allowed with a shared client, which has its own.
         options: see `kafkaio.ProducerConfig`. A shared client has the options of
@@ -134,16 +145,23 @@ class Producer(Closeable):
         self,
         bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
         *,
+        key_serializer: SerializerLike[K_contra] | None = None,
+        value_serializer: SerializerLike[V_contra] | None = None,
         observer: object | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
+        serializers = {
+            "key_serializer": key_serializer,
+            "value_serializer": value_serializer,
+        }
+        given = with_functions(options, serializers)
         if isinstance(bootstrap_servers, Client):
             # Keeps the shared client alive: a collected client ends its cluster.
             self._client = bootstrap_servers
-            config = ProducerConfig.sharing(bootstrap_servers.config, options, observer)
+            config = ProducerConfig.sharing(bootstrap_servers.config, given, observer)
             self._set_up(config, cluster_of(bootstrap_servers), owns_cluster=False)
         else:
-            config = ProducerConfig.of(bootstrap_servers, options)
+            config = ProducerConfig.of(bootstrap_servers, given)
             cluster = Cluster(config, observer)
             self._set_up(config, cluster, owns_cluster=True)
 
@@ -169,10 +187,14 @@ class Producer(Closeable):
             self._accumulator.share,
             config.max_block_ms / 1000,
         )
+        self._waits = SerializerWaits(
+            self._accumulator.gate, config.max_block_ms / 1000
+        )
         self._intake = Intake(
             config,
             self._accumulator,
             self._space,
+            self._waits,
             self._life.check,
             getattr(cluster.observer, "inject", None),
         )
@@ -198,14 +220,32 @@ class Producer(Closeable):
 
     @classmethod
     def from_properties(
-        cls, properties: Mapping[str, object], *, observer: object | None = None
+        cls,
+        properties: Mapping[str, object],
+        *,
+        key_serializer: SerializerLike[K_contra] | None = None,
+        value_serializer: SerializerLike[V_contra] | None = None,
+        observer: object | None = None,
     ) -> Self:
         """Make a producer from Kafka's dotted names, such as ``bootstrap.servers``.
+
+        Type checkers take the types of keys and values from the class that this is
+        called on: ``Producer[str, Order].from_properties(...)``.
+
+        Args:
+            properties: options by their names.
+            key_serializer: as for the constructor.
+            value_serializer: as for the constructor.
+            observer: as for the constructor.
 
         Raises:
             ConfigurationError: a name is unknown, or a value is impossible.
         """
-        config = ProducerConfig.from_properties(properties)
+        serializers = {
+            "key.serializer": key_serializer,
+            "value.serializer": value_serializer,
+        }
+        config = ProducerConfig.from_properties(with_functions(properties, serializers))
         return cls.from_config(config, observer=observer)
 
     @classmethod
@@ -217,6 +257,9 @@ class Producer(Closeable):
         dial: Dial | None = None,
     ) -> Self:
         """Make a producer from options that are checked already.
+
+        Type checkers take the types of keys and values from the class that this is
+        called on: ``Producer[str, Order].from_config(...)``.
 
         Args:
             config: the options.
@@ -359,6 +402,7 @@ class Producer(Closeable):
         flushes = before is LifecycleState.RUNNING and timeout != 0
         deadline = None if timeout is None else now() + timeout
         self._space.close(self._life.why_unusable())
+        self._waits.fail_all(self._life.why_unusable())
         await self._life.close(
             partial(self._flush_within, timeout) if flushes else None,
             partial(self._end, deadline),
@@ -366,9 +410,33 @@ class Producer(Closeable):
 
     # ---- records ---------------------------------------------------------------------
 
+    @overload
     async def send(
         self,
         topic: str,
+        value: V_contra | None,
+        *,
+        key: K_contra | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> RecordMetadata: ...
+
+    @overload
+    async def send(
+        self,
+        topic: Topic[KeyT, ValueT],
+        value: ValueT | None,
+        *,
+        key: KeyT | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> RecordMetadata: ...
+
+    async def send(
+        self,
+        topic: str | Topic[Any, Any],
         value: object,
         *,
         key: object = None,
@@ -379,14 +447,16 @@ class Producer(Closeable):
         """Write a record and wait until it is acknowledged.
 
         A record is sent at once if no request to its leader is in flight. If the call
-        is cancelled while it waits for buffer memory, nothing is written; if it is
-        cancelled later, the record may be written.
+        is cancelled while it waits for a serializer or for buffer memory, nothing is
+        written; if it is cancelled later, the record may be written.
 
         Args:
-            topic: name of the topic.
-            value: bytes, None for a tombstone, or what ``value_serializer`` takes.
-            key: bytes, None for no key, or what ``key_serializer`` takes. Records with
-                the same key go to the same partition.
+            topic: name of the topic; or a `kafkaio.Topic`, whose serdes take the place
+                of the producer's serializers.
+            value: bytes, None for a tombstone, or what the serializer takes, which is
+                ``value_serializer`` unless the topic has its own.
+            key: bytes, None for no key, or what the serializer takes, likewise. Records
+                with the same key go to the same partition.
             headers: pairs of name and bytes, or a mapping; a name may repeat in pairs.
             timestamp: milliseconds since the Unix epoch; now by default.
             partition: number of the partition; chosen by the partitioner by default.
@@ -403,8 +473,10 @@ class Producer(Closeable):
             UnknownTopicOrPartition: the topic or partition does not exist.
             RequestTimeout: no broker described the topic within ``max_block_ms``.
             BrokerError: the broker refused the record, for the reason given.
-            KafkaTimeout: buffer memory did not become free within ``max_block_ms``.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``, or
+                a serializer was not done within that time.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it; nothing was enqueued.
         """
         delivery = None
         if self._open_batches.taken < TURN_BYTES:
@@ -415,9 +487,33 @@ class Producer(Closeable):
             )
         return await delivery
 
+    @overload
     async def enqueue(
         self,
         topic: str,
+        value: V_contra | None,
+        *,
+        key: K_contra | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery: ...
+
+    @overload
+    async def enqueue(
+        self,
+        topic: Topic[KeyT, ValueT],
+        value: ValueT | None,
+        *,
+        key: KeyT | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery: ...
+
+    async def enqueue(
+        self,
+        topic: str | Topic[Any, Any],
         value: object,
         *,
         key: object = None,
@@ -425,9 +521,11 @@ class Producer(Closeable):
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Take a record in, waiting for buffer memory only.
+        """Take a record in, waiting for its serializer and for buffer memory only.
 
-        Calls that wait are served in their order. Those for partitions without
+        Calls for a topic are served in their order, also while a serializer of one of
+        them is awaited; calls for other topics pass. Calls that wait for memory are
+        served in their order, too. Those for partitions without
         progress wait once such partitions hold ``stalled_partitions_buffer_percent`` of
         the buffer, and the others pass them. If the call is cancelled, the record
         was not taken in.
@@ -448,8 +546,10 @@ class Producer(Closeable):
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: an argument has an impossible value.
             RecordTooLarge: the record can never be sent with the limits that are set.
-            KafkaTimeout: buffer memory did not become free within ``max_block_ms``.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``, or
+                a serializer was not done within that time.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it.
         """
         if self._open_batches.taken < TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)
@@ -459,10 +559,34 @@ class Producer(Closeable):
             topic, value, key, headers, timestamp, partition
         )
 
-    @open_batch_first
+    @overload
     def enqueue_nowait(
         self,
         topic: str,
+        value: V_contra | None,
+        *,
+        key: K_contra | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery: ...
+
+    @overload
+    def enqueue_nowait(
+        self,
+        topic: Topic[KeyT, ValueT],
+        value: ValueT | None,
+        *,
+        key: KeyT | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery: ...
+
+    @open_batch_first
+    def enqueue_nowait(
+        self,
+        topic: str | Topic[Any, Any],
         value: object,
         *,
         key: object = None,
@@ -488,25 +612,42 @@ class Producer(Closeable):
             ArgumentValueError: an argument has an impossible value.
             RecordTooLarge: the record can never be sent with the limits that are set.
             BufferFull: there is not enough buffer memory now, or other calls wait for
-                it, or the partition makes no progress and such partitions hold their
-                share of the buffer (``stalled_partitions_buffer_percent``).
+                it, or calls for the topic wait for a serializer, or the partition makes
+                no progress and such partitions hold their share of the buffer
+                (``stalled_partitions_buffer_percent``).
+            ConfigurationError: a serializer has to be awaited: use `enqueue`.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it.
         """
         return self._intake.enqueue_nowait(
             topic, value, key, headers, timestamp, partition
         )
 
+    @overload
     async def send_many(
-        self, topic: str, values: Sequence[object]
+        self,
+        topic: str,
+        values: Sequence[V_contra | NewRecord[K_contra, V_contra] | None],
+    ) -> Sequence[RecordMetadata]: ...
+
+    @overload
+    async def send_many(
+        self,
+        topic: Topic[KeyT, ValueT],
+        values: Sequence[ValueT | NewRecord[KeyT, ValueT] | None],
+    ) -> Sequence[RecordMetadata]: ...
+
+    async def send_many(
+        self, topic: str | Topic[Any, Any], values: Sequence[object]
     ) -> Sequence[RecordMetadata]:
         """Write several records and wait until all of them are acknowledged.
 
-        All are checked before the first is taken in. Records of one partition are
-        written in the order of ``values``. If the call is cancelled, records that were
-        taken in may be written.
+        All are checked and serialized, one after the other, before the first is taken
+        in. Records of one partition are written in the order of ``values``. If the call
+        is cancelled, records that were taken in may be written.
 
         Args:
-            topic: name of the topic.
+            topic: name of the topic, or a `kafkaio.Topic`.
             values: values as `send` takes them, or `kafkaio.NewRecord` objects.
 
         Returns:
@@ -517,10 +658,13 @@ class Producer(Closeable):
             ArgumentTypeError: a value has the wrong type; nothing was enqueued.
             ArgumentValueError: a value is impossible; nothing was enqueued.
             RecordTooLarge: a record can never be sent; nothing was enqueued.
+            KafkaTimeout: the serializers were not done within ``max_block_ms``; nothing
+                was enqueued.
             DeliveriesFailed: some records failed: an exception group of their errors.
                 It has the error of each record that failed, and the place of each
                 other.
             ClosedError: the producer is not started, or closed.
+            Exception: a serializer raised it; nothing was enqueued.
         """
         return await self._intake.send_many(topic, values)
 
@@ -665,8 +809,9 @@ class Producer(Closeable):
         """Wait until every record that was taken in before is acknowledged or failed.
 
         Batches leave at once instead of lingering. Errors of records are raised by
-        their deliveries, not here. If the call is cancelled, the records stay on their
-        way.
+        their deliveries, not here. A call that still waits for a serializer or for
+        buffer memory has not taken its record in. If the call is cancelled, the records
+        stay on their way.
 
         Args:
             timeout: seconds; by default ``delivery_timeout_ms`` is the limit, as for
@@ -702,7 +847,7 @@ class Producer(Closeable):
         """Return the partitions of a topic, from the metadata or from the cluster.
 
         Args:
-            topic: name of the topic.
+            topic: name of the topic, or a `kafkaio.Topic`.
             timeout: seconds; ``max_block_ms`` by default.
 
         Raises:
@@ -714,16 +859,18 @@ class Producer(Closeable):
             ClosedError: the producer is not started, or closed.
         """
         self._life.check()
-        check_topic(topic)
+        name = topic_name(topic)
         if timeout is None:
             timeout = self.config.max_block_ms / 1000
         seconds_of("timeout", timeout)
-        view = await self._cluster.wait_for_topics([topic], timeout)
-        return tuple(found.partition for found in view.partitions(topic))
+        view = await self._cluster.wait_for_topics([name], timeout)
+        return tuple(found.partition for found in view.partitions(name))
 
     # ---- transactions ----------------------------------------------------------------
 
-    def transaction(self, consumer: TransactionalConsumer | None = None) -> Transaction:
+    def transaction(
+        self, consumer: TransactionalConsumer | None = None
+    ) -> Transaction[K_contra, V_contra]:
         """Make a transaction, which ``async with`` begins and ends (KIP-98).
 
         ::
@@ -852,6 +999,7 @@ class Producer(Closeable):
         if self._transactions is not None:
             self._transactions.end(error)
         self._space.close(error)
+        self._waits.fail_all(error)
         self._lost.hold()
         self._accumulator.fail_all(lambda _: error)
         self._lost.flush()
@@ -861,6 +1009,7 @@ class Producer(Closeable):
         parts = (self._undo, self._accumulator, self._lost, self._sender, cluster)
         life.soon(partial(_stop, *parts))
         life.soon(partial(self._space.close, life.why_unusable()))
+        life.soon(partial(self._waits.fail_all, life.why_unusable()))
         if self._owns_cluster:
             life.soon(cluster.abandon)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
+from kafkaio._generic import Generic, K_contra, KeyT, V_contra, ValueT
 from kafkaio._machines.detached import DetachedTransaction
 from kafkaio._machines.transaction import TransactionOutcome as TransactionOutcome
 from kafkaio._producer.bulk import TableArguments, TableDelivery
@@ -31,9 +32,11 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
+from kafkaio.serde import Topic
 from kafkaio.types import (
     GroupMetadata,
     Headers,
+    NewRecord,
     OffsetAndMetadata,
     RecordMetadata,
     TopicPartition,
@@ -43,11 +46,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: The transaction that this task, or the one that started it, has begun last.
-_current: ContextVar[Transaction | None] = ContextVar("kafkaio_transaction")
+_current: ContextVar[Transaction[Any, Any] | None] = ContextVar("kafkaio_transaction")
 
 
 @public("kafkaio")
-class Transaction:
+class Transaction(Generic[K_contra, V_contra]):
     """Records and offsets that become visible together, or not at all (KIP-98).
 
     Made by `Producer.transaction`. ``async with`` begins it, commits it at the end of
@@ -85,7 +88,7 @@ class Transaction:
         self._direct: OpenBatches | None = None
         self._is_begun = False
         # The one before it, of another producer, that was open in its task.
-        self._outer: Transaction | None = None
+        self._outer: Transaction[Any, Any] | None = None
         # Whether its owner has asked for its end.
         self._is_end_asked = False
 
@@ -288,6 +291,8 @@ class Transaction:
 
     def _closed(self) -> None:
         self._direct = None
+        # Records that wait for a serializer are refused now: they are not part of it.
+        self._intake.refuse_waiting()
 
     def _on_revoke(self) -> None:
         self._run.is_revoked = True
@@ -297,9 +302,33 @@ class Transaction:
 
     # ---- records ---------------------------------------------------------------------
 
+    @overload
     async def send(
         self,
         topic: str,
+        value: V_contra | None,
+        *,
+        key: K_contra | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> RecordMetadata: ...
+
+    @overload
+    async def send(
+        self,
+        topic: Topic[KeyT, ValueT],
+        value: ValueT | None,
+        *,
+        key: KeyT | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> RecordMetadata: ...
+
+    async def send(
+        self,
+        topic: str | Topic[Any, Any],
         value: object,
         *,
         key: object = None,
@@ -325,9 +354,33 @@ class Transaction:
             )
         return await delivery
 
+    @overload
     async def enqueue(
         self,
         topic: str,
+        value: V_contra | None,
+        *,
+        key: K_contra | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery: ...
+
+    @overload
+    async def enqueue(
+        self,
+        topic: Topic[KeyT, ValueT],
+        value: ValueT | None,
+        *,
+        key: KeyT | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery: ...
+
+    async def enqueue(
+        self,
+        topic: str | Topic[Any, Any],
         value: object,
         *,
         key: object = None,
@@ -335,10 +388,12 @@ class Transaction:
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Take a record into the transaction, waiting for buffer memory only.
+        """Take a record into the transaction.
 
-        The commit waits for its acknowledgement. The arguments, and the rest, are as in
-        `Producer.enqueue`.
+        Waits for its serializer and for buffer memory only. A call that still waits
+        when the end of the transaction is asked for raises UsageError, and its record
+        is not part of it. The commit waits for the acknowledgement of those taken in.
+        The arguments, and the rest, are as in `Producer.enqueue`.
 
         Returns:
             A handle to await the acknowledgement with, if it is of interest.
@@ -369,10 +424,34 @@ class Transaction:
             return None
         return direct.take(topic, value, key, headers, timestamp, partition)
 
-    @open_batch_first
+    @overload
     def enqueue_nowait(
         self,
         topic: str,
+        value: V_contra | None,
+        *,
+        key: K_contra | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery: ...
+
+    @overload
+    def enqueue_nowait(
+        self,
+        topic: Topic[KeyT, ValueT],
+        value: ValueT | None,
+        *,
+        key: KeyT | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery: ...
+
+    @open_batch_first
+    def enqueue_nowait(
+        self,
+        topic: str | Topic[Any, Any],
         value: object,
         *,
         key: object = None,
@@ -393,8 +472,22 @@ class Transaction:
             topic, value, key, headers, timestamp, partition
         )
 
+    @overload
     async def send_many(
-        self, topic: str, values: Sequence[object]
+        self,
+        topic: str,
+        values: Sequence[V_contra | NewRecord[K_contra, V_contra] | None],
+    ) -> Sequence[RecordMetadata]: ...
+
+    @overload
+    async def send_many(
+        self,
+        topic: Topic[KeyT, ValueT],
+        values: Sequence[ValueT | NewRecord[KeyT, ValueT] | None],
+    ) -> Sequence[RecordMetadata]: ...
+
+    async def send_many(
+        self, topic: str | Topic[Any, Any], values: Sequence[object]
     ) -> Sequence[RecordMetadata]:
         """Write several records in the transaction, and wait until all are done.
 

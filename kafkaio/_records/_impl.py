@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError
-from kafkaio.types import Record as TypedRecord
+from kafkaio.types import AnyRecord, Record as TypedRecord
 
 _COMPILED = "kafkaio._records._speedups"
 
@@ -101,7 +101,7 @@ else:
 
 
 @public("kafkaio")
-def _restore_record(*fields: Any) -> Record:
+def _restore_record(*fields: Any) -> AnyRecord:
     """Make a record from its fields: what pickles and copies of a record call.
 
     The record is of the class that this process has for records, compiled or not,
@@ -116,8 +116,8 @@ def _restore_record(*fields: Any) -> Record:
 
 
 def _reduced(
-    record: TypedRecord,
-) -> tuple[Callable[..., TypedRecord], tuple[object, ...]]:
+    record: AnyRecord,
+) -> tuple[Callable[..., AnyRecord], tuple[object, ...]]:
     fields = tuple([getattr(record, name) for name in TypedRecord.__match_args__])
     return _restore_record, fields
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,
     MAX_HEADERS,
@@ -25,7 +26,7 @@ from kafkaio._records._layout import (
     encode_varint,
 )
 from kafkaio.errors import CorruptRecord, UsageError
-from kafkaio.types import Header, Headers, Record as Record, TimestampType
+from kafkaio.types import AnyRecord, Header, Headers, Record as Record, TimestampType
 
 _MIN_INT64 = -(2**63)
 _MAX_INT64 = 2**63 - 1
@@ -35,8 +36,11 @@ _SAFE_BASE = 2**62
 _TWO_BYTES = 2**14 - 1
 
 
-class _Draft:
-    """A `Record` whose fields can be set; its class is changed to `Record` then."""
+class _Draft(Generic[K_co, V_co]):
+    """A `Record` whose fields can be set; its class is changed to `Record` then.
+
+    Python allows that between classes of the same slots and the same base.
+    """
 
     __slots__ = (
         "headers",
@@ -119,7 +123,7 @@ def decode_values(
     return [record.value for record in decode_records(data, position, count, origin)]
 
 
-def converted(record: Record, key: object, value: object) -> Record:
+def converted(record: AnyRecord, key: object, value: object) -> AnyRecord:
     """Return a record with another key and value, which can be any objects."""
     draft: Any = _Draft(
         record.topic,
@@ -135,7 +139,7 @@ def converted(record: Record, key: object, value: object) -> Record:
     draft.key = key
     draft.value = value
     draft.__class__ = Record
-    made: Record = draft
+    made: AnyRecord = draft
     return made
 
 

@@ -110,6 +110,11 @@ cdef class Record:
     def __replace__(self, **changes):
         return replace(self, **changes)
 
+    @classmethod
+    def __class_getitem__(cls, arguments):
+        # `Record[str, Order]`, as of its pure twin, which is a `typing.Generic`.
+        return GenericAlias(cls, arguments)
+
 
 cdef tuple FIELDS = tuple(TypedRecord.__match_args__)
 

@@ -27,6 +27,7 @@ so that its parts call each other as C functions:
 from collections.abc import Mapping
 from copyreg import dispatch_table
 from dataclasses import FrozenInstanceError, replace
+from types import GenericAlias
 
 cimport cython
 from cpython.object cimport PyObject

@@ -202,22 +202,24 @@ def parsed(body: bytes, where: Where) -> object:
     raise where.wrong(problem)
 
 
-def read_schema(
-    body: bytes, where: Where, *, asked: int | UUID
-) -> tuple[Schema, UUID | None]:
-    """Read a schema that was asked for by its id or GUID; return its GUID, too."""
+def read_schema(body: bytes, where: Where, *, asked: int | UUID) -> Schema:
+    """Read a schema that was asked for by its id or GUID."""
     given = _fields(body, where)
-    guid = _guid(given, where)
     if isinstance(asked, UUID):
-        if guid is not None and guid != asked:
+        if (guid := _guid(given, where)) is not None and guid != asked:
             raise where.wrong(f"the answer has the GUID {guid}")
     elif (found := given.get("id")) is not None and found != asked:
         raise where.wrong(f"the answer has another id{_shown_int(found)}")
-    return _schema(given, where), guid
+    return _schema(given, where)
 
 
 def read_registered(
-    body: bytes, where: Where, *, schema: Schema | None, version: int | None = None
+    body: bytes,
+    where: Where,
+    *,
+    schema: Schema | None,
+    version: int | None = None,
+    number: int | None = None,
 ) -> RegisteredSchema:
     """Read a schema with its subject, version and id.
 
@@ -227,6 +229,7 @@ def read_registered(
         schema: the schema that was sent, which older registries do not repeat; None if
             the answer must have it.
         version: the version that was asked for; None for any.
+        number: the id that the same registry gave before; None for any.
     """
     given = _fields(body, where)
     subject = given.get("subject")
@@ -234,16 +237,19 @@ def read_registered(
         _check_subject(subject, where)
     found = given.get("version")
     if found is None and schema is not None:
-        number = 0
+        place = 0
     else:
-        number = _number(found, "version", where, least=1)
-    if version is not None and number != version:
-        raise where.wrong(f"the answer is about version {number}")
+        place = _number(found, "version", where, least=1)
+    if version is not None and place != version:
+        raise where.wrong(f"the answer is about version {place}")
+    own = _number(given.get("id"), "id", where)
+    if number is not None and own != number:
+        raise where.wrong(f"the schema has the id {own}, and had {number} just before")
     has_schema = schema is None or given.get("schema") is not None
     return RegisteredSchema(
         subject=where.subject,
-        version=number,
-        id=_number(given.get("id"), "id", where),
+        version=place,
+        id=own,
         schema=_schema(given, where) if has_schema or schema is None else schema,
         guid=_guid(given, where),
     )

@@ -12,7 +12,6 @@ from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
 from kafkaio.registry._avro_classes import ClassCodec, locate
 from kafkaio.registry._avro_guard import (
-    Fault,
     check_data,
     check_value,
     compile_check,
@@ -29,10 +28,10 @@ from kafkaio.registry._avro_schema import (
     parse,
     record_of,
 )
+from kafkaio.registry._classes import Fault
 from kafkaio.registry._schema import Schema, SchemaReference, SchemaType
 from kafkaio.registry._serde import (
     Read,
-    RegistryPort,
     SchemaPart,
     SerdeCore,
     SerdeOptions,
@@ -46,9 +45,10 @@ from kafkaio.registry._subjects import SubjectStrategy, topic_name
 from kafkaio.serde import DeserializationContext, SerializationContext
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from kafkaio.registry._client import Registry
 
 T = TypeVar("T")
+
 
 @public("kafkaio.registry")
 class Avro(Generic[T]):
@@ -101,7 +101,7 @@ class Avro(Generic[T]):
     def __init__(
         self,
         schema: type[T],
-        registry: RegistryPort,
+        registry: Registry,
         *,
         subject: SubjectStrategy = ...,
         register: bool = ...,
@@ -118,7 +118,7 @@ class Avro(Generic[T]):
     def __init__(
         self: Avro[dict[str, object]],
         schema: str | Mapping[str, object] | Sequence[object],
-        registry: RegistryPort,
+        registry: Registry,
         *,
         subject: SubjectStrategy = ...,
         register: bool = ...,
@@ -134,7 +134,7 @@ class Avro(Generic[T]):
     def __init__(  # noqa: PLR0913 - one for each option
         self,
         schema: type[T] | str | Mapping[str, object] | Sequence[object],
-        registry: RegistryPort,
+        registry: Registry,
         *,
         subject: SubjectStrategy = topic_name,
         register: bool = True,
@@ -215,7 +215,15 @@ class Avro(Generic[T]):
 class _AvroFormat:
     """Avro, for the values of one serde."""
 
-    __slots__ = ("_codec", "_reader", "_reader_text", "parts", "schema", "shown", "uses")
+    __slots__ = (
+        "_codec",
+        "_reader",
+        "_reader_text",
+        "parts",
+        "schema",
+        "shown",
+        "uses",
+    )
 
     type: SchemaType = "AVRO"
 
@@ -354,7 +362,7 @@ def _explained(
     if fault is None:
         try:
             datum = value if extract is None else extract(value)
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - described by the caller's
             fault = Fault((), f"does not fit its schema: {failure!r}")
         else:
             fault = explain(parsed, datum)

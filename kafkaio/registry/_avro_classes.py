@@ -11,7 +11,7 @@ import typing
 from collections import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import partial
@@ -36,7 +36,7 @@ from kafkaio.registry._classes import (
 
 _NAME = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _NONE = type(None)
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SCALARS: Mapping[Any, AvroType] = {
     str: "string",
     int: "long",
@@ -208,6 +208,8 @@ class _Compiler:
             # What is inside itself, or comes again, is referred to by its name.
             return replace(found, schema=found.schema["name"])
         library = family(kind)
+        if library is None:
+            fields_of(kind)  # which says what is wrong
         assert library is not None
         name = self._claim(kind, where)
         is_dict = library == "typeddict"
@@ -225,13 +227,20 @@ class _Compiler:
             (dict,) if is_dict else (kind,),
             lambda v: f"extract_{name}({v})",
             lambda v: f"build_{name}({v})",
+            is_lax=False,
             name=name,
         )
         self._forms[kind] = form
         self._names[f"kind_{name}"] = kind
-        for field in fields:
-            forms.append(self._field(field, f"{where}.{field.name}", schema))
+        forms.extend(
+            self._field(field, f"{where}.{field.name}", schema) for field in fields
+        )
         parts = list(zip(fields, forms, strict=True))
+        # One that is in itself was referred to before this was known.
+        form.is_lax = all(
+            field.argument == field.key and (each.back is None or each.is_lax)
+            for field, each in parts
+        )
         if is_dict:
             self._lines += _dict_functions(name, parts)
             self._pass_dicts_on(form, parts)
@@ -376,7 +385,10 @@ class _Compiler:
 
     def _decimal(self, extras: Sequence[Any], where: str) -> _Form:
         digits = places = None
-        for extra in (*extras, *(e for x in extras for e in getattr(x, "metadata", ()))):
+        for extra in (
+            *extras,
+            *(e for x in extras for e in getattr(x, "metadata", ())),
+        ):
             digits = getattr(extra, "max_digits", None) or digits
             found = getattr(extra, "decimal_places", None)
             places = places if found is None else found
@@ -446,7 +458,9 @@ class _Compiler:
         is_first = kind.__name__ not in self._by_name
         name = self._claim(kind, where)
         full = self._full(name)
-        schema = {"type": "enum", "name": full, "symbols": symbols} if is_first else full
+        schema = (
+            {"type": "enum", "name": full, "symbols": symbols} if is_first else full
+        )
         self._names[f"kind_{name}"] = kind
         attribute = "value" if by_value else "name"
         return _Form(
@@ -624,7 +638,7 @@ def _validator(kind: Any, library: Family) -> Callable[[Any], Any]:
     if library == "pydantic":
         validate: Callable[[Any], Any] = kind.model_validate
         return validate
-    import msgspec  # noqa: PLC0415 - its classes alone need it
+    import msgspec
 
     return partial(msgspec.convert, type=kind)
 
@@ -652,7 +666,7 @@ def _scalar(kind: Any) -> _Form:
 
 
 def _raw_datetime(value: datetime) -> int:
-    aware = value if value.tzinfo is not None else value.astimezone(timezone.utc)
+    aware = value if value.tzinfo is not None else value.astimezone(UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -1,9 +1,9 @@
 """Checks of data and values that fastavro does not make.
 
 - It writes some values that do not fit: a fraction for an integer (cut), a number over
-  32 bits for an ``int``, any object for a boolean. `compile_check` makes a function that
-  finds what looks right at once; what it does not accept is left to `explain`, which
-  walks value and schema together and says where something does not fit.
+  32 bits for an ``int``, any object for a boolean. `compile_check` makes a function
+  that finds what looks right at once; what it does not accept is left to `explain`,
+  which walks value and schema together and says where something does not fit.
 - It reads and writes by recursion in C, and takes the count of an array at its word.
   `check_data` and `check_value` walk what could be too deep, without recursion.
 """
@@ -52,7 +52,7 @@ _LOGICAL_TYPES: dict[str, type] = {
 
 
 def compile_check(parsed: ParsedAvro) -> Check | None:
-    """Return a function that finds values that surely fit; None if fastavro's suffices."""
+    """Return a function that finds values that surely fit; None if none is needed."""
     compiler = _CheckCompiler(parsed.named)
     name = compiler.function(parsed.schema)
     if name is None:
@@ -158,7 +158,8 @@ class _CheckCompiler:
         if kind == "boolean":
             return f"{name} is True or {name} is False"
         if kind == "float":
-            return f"type({name}) is float and -{_LARGEST_FLOAT} < {name} < {_LARGEST_FLOAT}"
+            largest = _LARGEST_FLOAT
+            return f"type({name}) is float and -{largest} < {name} < {largest}"
         if kind == "double":
             return f"type({name}) is float"
         if kind == "null":
@@ -300,16 +301,18 @@ def _explain_integer(kind: str, logical: str, value: Any) -> Fault | None:
     expected = _LOGICAL_TYPES.get(logical)
     if expected is not None and isinstance(value, expected):
         return None
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         return _wrong("an int" if expected is None else f"a {expected.__name__}", value)
     least, most = _INT if kind == "int" else _LONG
-    if least <= value <= most:
+    if least <= int(value) <= most:
         return None
-    return Fault((), f"is out of the range of {kind}, {32 if kind == 'int' else 64} bits")
+    return Fault(
+        (), f"is out of the range of {kind}, {32 if kind == 'int' else 64} bits"
+    )
 
 
 def _explain_number(kind: str, value: Any) -> Fault | None:
-    if not isinstance(value, Real | Decimal) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return _wrong("a float", value)
     if kind == "double":
         return None

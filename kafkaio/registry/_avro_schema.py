@@ -44,7 +44,7 @@ def fastavro() -> ModuleType:
         ConfigurationError: it is not installed.
     """
     try:
-        import fastavro as module  # noqa: PLC0415 - an extra
+        import fastavro as module
     except ImportError as error:
         raise ConfigurationError(
             "Avro needs fastavro; install it with: pip install 'kafkaio[registry]'"
@@ -128,7 +128,10 @@ def parse(schema: AvroType, references: Mapping[str, Schema]) -> ParsedAvro:
         detail = f"{type(error).__name__}: {error}"
         raise SchemaError("", f"is not valid Avro: {detail}") from error
     survey = _Survey(named)
-    survey.measure(parsed, 0)
+    try:
+        survey.measure(parsed, 0)
+    except RecursionError:
+        raise SchemaError("", "is not usable: it is nested too deeply") from None
     return ParsedAvro(
         _self_contained(parsed, named),
         named,
@@ -290,17 +293,14 @@ def is_same_data(one: ParsedAvro, other: ParsedAvro) -> bool:
     They may differ in namespaces, docs, aliases and defaults: then nothing has to be
     resolved record by record.
     """
-    return _shape(one.schema, one.named, set()) == _shape(
-        other.schema, other.named, set()
-    )
+    shapes = [_shape(each.schema, each.named, set()) for each in (one, other)]
+    return bool(shapes[0] == shapes[1])
 
 
 _SHAPING = ("logicalType", "precision", "scale", "size", "symbols")
 
 
-def _shape(
-    schema: AvroType, named: Mapping[str, AvroType], seen: set[str]
-) -> AvroType:
+def _shape(schema: AvroType, named: Mapping[str, AvroType], seen: set[str]) -> AvroType:
     if isinstance(schema, list):
         return [_shape(each, named, seen) for each in schema]
     schema = resolve(schema, named)
@@ -362,7 +362,9 @@ def _records(parsed: ParsedAvro) -> Iterator[AvroType]:
                 stack.extend(field["type"] for field in schema["fields"])
             else:
                 stack.extend(
-                    schema[name] for name in ("type", "items", "values") if name in schema
+                    schema[name]
+                    for name in ("type", "items", "values")
+                    if name in schema
                 )
 
 

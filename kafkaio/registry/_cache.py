@@ -1,4 +1,4 @@
-"""Caches with a bound: of values that stay true, and of those that age.
+"""Caches with a bound: of values that stay true, and of values that age.
 
 State machines without a clock. Each call of a dict is atomic, and nothing here depends
 on two of them, so caches may be used in several threads at once.
@@ -18,6 +18,9 @@ V = TypeVar("V")
 class LruCache(Generic[K, V]):
     """Keeps the values that were used last.
 
+    How often and when they are used counts from when it is full: before, a use costs
+    one look-up alone.
+
     Args:
         size: how many values it keeps; 1 at least.
     """
@@ -26,7 +29,7 @@ class LruCache(Generic[K, V]):
 
     def __init__(self, size: int) -> None:
         self._size = size
-        # The order is that of the last use.
+        # The last value is the one that was used or added last.
         self._found: OrderedDict[K, V] = OrderedDict()
         self.hits = 0
         self.misses = 0
@@ -38,8 +41,9 @@ class LruCache(Generic[K, V]):
         """Return the value of a key, or None."""
         try:
             value = self._found[key]
-            # Raises if another thread dropped it in between: as if it had come before.
-            self._found.move_to_end(key)
+            if len(self._found) >= self._size:
+                # Raises if another thread dropped it: as if it had come before.
+                self._found.move_to_end(key)
         except KeyError:
             self.misses += 1
             return None
@@ -69,6 +73,44 @@ class LruCache(Generic[K, V]):
         self._found.clear()
 
 
+class IdentityCache(Generic[K, V]):
+    """Finds values by a text and an object, without its ``__hash__`` and ``__eq__``.
+
+    It stands before a cache that compares, and is for callers that use the same object
+    again and again.
+
+    Args:
+        size: how many values it keeps; it forgets all when there are more.
+    """
+
+    __slots__ = ("_found", "_size", "hits")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        # Invariant: an object is kept with its value, so that no other one can get its
+        # id.
+        self._found: dict[tuple[str, int], tuple[K, V]] = {}
+        self.hits = 0
+
+    def get(self, name: str, key: K) -> V | None:
+        """Return the value of this text and this object, or None."""
+        found = self._found.get((name, id(key)))
+        if found is None:
+            return None
+        self.hits += 1
+        return found[1]
+
+    def put(self, name: str, key: K, value: V) -> None:
+        """Keep a value."""
+        if len(self._found) >= self._size:
+            self._found.clear()
+        self._found[name, id(key)] = key, value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._found.clear()
+
+
 class AgingCache(Generic[K, V]):
     """Keeps values for a time.
 
@@ -78,24 +120,16 @@ class AgingCache(Generic[K, V]):
             until there is no more space.
     """
 
-    __slots__ = ("_life", "_values")
+    __slots__ = ("_life", "_values", "hits", "misses")
 
     def __init__(self, size: int, life: float) -> None:
         self._life = life
         self._values: LruCache[K, tuple[float, V]] = LruCache(size)
+        self.hits = 0
+        self.misses = 0
 
     def __len__(self) -> int:
         return len(self._values)
-
-    @property
-    def hits(self) -> int:
-        """How often a value was there, young or old."""
-        return self._values.hits
-
-    @property
-    def misses(self) -> int:
-        """How often no value was there."""
-        return self._values.misses
 
     def get(self, key: K, now: float) -> V | None:
         """Return the value of a key, or None if there is none, or an old one.
@@ -105,13 +139,14 @@ class AgingCache(Generic[K, V]):
             now: the time in seconds, on the clock of all calls.
         """
         found = self._values.get(key)
-        if found is None:
-            return None
-        born, value = found
-        # Another clock may have gone before this one: then the age is not known.
-        if 0 <= now - born < self._life:
-            return value
-        self._values.drop(key)
+        if found is not None:
+            born, value = found
+            # Another clock may have gone before this one: then the age is not known.
+            if 0 <= now - born < self._life:
+                self.hits += 1
+                return value
+            self._values.drop(key)
+        self.misses += 1
         return None
 
     def put(self, key: K, value: V, now: float) -> None:

@@ -1,4 +1,4 @@
-"""The fields of classes: dataclasses, pydantic's models, msgspec's Structs, TypedDicts."""
+"""The fields of dataclasses, TypedDicts, and classes of pydantic and msgspec."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class ClassField:
         type: its type, with what `Annotated` adds.
         default: its default; `MISSING` without one that is always the same.
         is_optional: whether a dict may leave it out.
+        has_default: whether an instance can be made without it.
     """
 
     name: str
@@ -39,6 +40,12 @@ class ClassField:
     type: Any
     default: Any
     is_optional: bool = False
+    has_default: bool = False
+
+    @property
+    def is_required(self) -> bool:
+        """Whether data has to have it."""
+        return not self.is_optional and not self.has_default
 
 
 @dataclass(slots=True, frozen=True)
@@ -98,7 +105,12 @@ def _of_dataclass(kind: type) -> Iterator[ClassField]:
             continue
         default = _default(field.default, field.default_factory)
         name = field.name
-        yield ClassField(name, name, name, hints[name], default)
+        has_default = not (
+            field.default is MISSING and field.default_factory is MISSING
+        )
+        yield ClassField(
+            name, name, name, hints[name], default, has_default=has_default
+        )
 
 
 def _default(default: Any, factory: Any) -> Any:
@@ -130,7 +142,7 @@ def _of_pydantic(kind: Any) -> Iterator[ClassField]:
 
 
 def _of_msgspec(kind: Any) -> Iterator[ClassField]:
-    import msgspec  # noqa: PLC0415 - its classes alone need it
+    import msgspec
 
     for field in msgspec.structs.fields(kind):
         default = field.default

@@ -7,6 +7,7 @@ import json
 import math
 import ssl
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Literal, NoReturn, Self, TypeVar
@@ -39,7 +40,7 @@ from kafkaio.registry._answers import (
     read_registered,
     read_schema,
 )
-from kafkaio.registry._cache import AgingCache, LruCache
+from kafkaio.registry._cache import AgingCache, IdentityCache, LruCache
 from kafkaio.registry._flights import Flights
 from kafkaio.registry._http import Call, Connections, Http, HttpSettings, load_httpx
 from kafkaio.registry._login import Login
@@ -63,6 +64,7 @@ _MOST_REFERENCES: Final = 1_000
 #: How deep references may refer to others.
 _DEEPEST: Final = 100
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_OK: Final = 200
 #: Codes of "deleted already, but not permanently".
 _ALREADY_DELETED: Final = frozenset((40401, 40402, 40404, 40406))
 
@@ -195,12 +197,15 @@ class Registry:
         )
         self._login = login
         self._http = Http(self._settings, login)
+        self._errors = 0
         size = count_of("cache_size", cache_size, 1)
         latest_life = seconds_of("latest_ttl", latest_ttl)
         unknown_life = seconds_of("unknown_ttl", unknown_ttl)
         # By id or GUID; by context and id for schemas of another context.
         self._schemas: LruCache[int | UUID | tuple[str, int], Schema] = LruCache(size)
         self._ids: LruCache[tuple[str, Schema], RegisteredSchema] = LruCache(size)
+        # The same for the very same object.
+        self._same: IdentityCache[Schema, RegisteredSchema] = IdentityCache(size)
         self._versions: LruCache[tuple[str, int], RegisteredSchema] = LruCache(size)
         self._latest: AgingCache[str, RegisteredSchema] = AgingCache(size, latest_life)
         self._unknown: AgingCache[int | UUID | tuple[str, int], SchemaError]
@@ -265,8 +270,8 @@ class Registry:
         return RegistryStatistics(
             requests=self._http.requests,
             retries=self._http.retries,
-            errors=self._http.errors,
-            hits=sum(cache.hits for cache in caches),
+            errors=self._errors,
+            hits=self._same.hits + sum(cache.hits for cache in caches),
             misses=sum(cache.misses for cache in caches),
             schemas=len(self._schemas),
             ids=len(self._ids),
@@ -283,7 +288,12 @@ class Registry:
 
     def known_id(self, subject: str, schema: Schema) -> RegisteredSchema | None:
         """Return what is cached of a registered schema, else None; never waits."""
-        return self._ids.get((subject, schema))
+        found = self._same.get(subject, schema)
+        if found is None:
+            found = self._ids.get((subject, schema))
+            if found is not None:
+                self._same.put(subject, schema, found)
+        return found
 
     def known_latest(self, subject: str) -> RegisteredSchema | None:
         """Return the latest version of a subject, if it is cached; never waits.
@@ -350,13 +360,13 @@ class Registry:
             )
 
         async def ask() -> Schema:
-            call = Call("GET", path, query)
             try:
-                body = await self._ask(call)
+                schema = await self._fetch(
+                    Call("GET", path, query), partial(read_schema, asked=asked)
+                )
             except SchemaError as error:
                 self._unknown.put(key, error, now())
                 raise
-            schema, _ = read_schema(body, self._http.where(call), asked=asked)
             self._schemas.put(key, schema)
             return schema
 
@@ -471,7 +481,7 @@ class Registry:
     ) -> RegisteredSchema:
         _check_schema(schema)
         name = _segment(subject)
-        found = self._ids.get((subject, schema))
+        found = self.known_id(subject, schema)
         if found is not None:
             return found
         body = _body_of(schema)
@@ -486,40 +496,34 @@ class Registry:
         register = Call("POST", f"/subjects/{name}/versions", query, body, subject)
 
         async def ask() -> RegisteredSchema:
+            read = partial(read_registered, schema=schema)
             if how == "lookup":
-                return self._keep(await self._ask_registered(lookup, schema), schema)
-            registered = await self._ask_registered(register, schema)
-            self._latest.drop(subject)
-            if not registered.version:
-                registered = await self._completed(registered, lookup, schema)
-            return self._keep(registered, schema)
+                registered = await self._fetch(lookup, read)
+            else:
+                registered = await self._fetch(register, read)
+                self._latest.drop(subject)
+                if not registered.version:
+                    registered = await self._completed(registered, lookup, schema)
+            self._ids.put((subject, schema), registered)
+            self._learn(registered)
+            return registered
 
         return await self._join((how, subject, schema, normalize), ask)
-
-    async def _ask_registered(self, call: Call, schema: Schema) -> RegisteredSchema:
-        body = await self._ask(call)
-        return read_registered(body, self._http.where(call), schema=schema)
 
     async def _completed(
         self, registered: RegisteredSchema, lookup: Call, schema: Schema
     ) -> RegisteredSchema:
         """Ask for the version of a schema: older registries answer with the id alone.
 
-        Also when a login may register and not read, the id is enough to go on.
+        Where a login may register and not read, the id is enough to go on.
         """
+        read = partial(read_registered, schema=schema, number=registered.id)
         try:
-            found = await self._ask_registered(lookup, schema)
+            return await self._fetch(lookup, read)
         except RegistryError as error:
-            if error.retriable:
+            if error.retriable or error.status == _OK:
                 raise
             return registered
-        # A registry may have the schema under an older id in another version.
-        return found if found.id == registered.id else registered
-
-    def _keep(self, found: RegisteredSchema, asked: Schema) -> RegisteredSchema:
-        self._ids.put((found.subject, asked), found)
-        self._learn(found)
-        return found
 
     def _learn(self, found: RegisteredSchema) -> None:
         """Keep what an answer about a subject says about ids and versions."""
@@ -547,8 +551,7 @@ class Registry:
         call = Call("GET", f"/subjects/{name}/versions/latest", subject=subject)
 
         async def ask() -> RegisteredSchema:
-            body = await self._ask(call)
-            found = read_registered(body, self._http.where(call), schema=None)
+            found = await self._fetch(call, partial(read_registered, schema=None))
             self._latest.put(subject, found, now())
             self._learn(found)
             return found
@@ -570,9 +573,8 @@ class Registry:
         call = Call("GET", f"/subjects/{name}/versions/{number}", subject=subject)
 
         async def ask() -> RegisteredSchema:
-            body = await self._ask(call)
-            where = self._http.where(call)
-            found = read_registered(body, where, schema=None, version=number)
+            read = partial(read_registered, schema=None, version=number)
+            found = await self._fetch(call, read)
             self._learn(found)
             return found
 
@@ -673,6 +675,7 @@ class Registry:
             # Also if the answer was lost: it may have been done.
             subject = call.subject
             self._latest.drop(subject)
+            self._same.clear()
             self._ids.drop_where(lambda key: key[0] == subject)
             self._versions.drop_where(lambda key: key[0] == subject)
 
@@ -714,11 +717,13 @@ class Registry:
     # ---- requests --------------------------------------------------------------------
 
     async def _fetch(self, call: Call, read: Callable[[bytes, Where], T]) -> T:
-        return read(await self._ask(call), self._http.where(call))
-
-    async def _ask(self, call: Call) -> bytes:
         home = self._home()
-        return await self._http.ask(call, home.connections, home.flights)
+        try:
+            body, where = await self._http.ask(call, home.connections, home.flights)
+            return read(body, where)
+        except RegistryError:
+            self._errors += 1
+            raise
 
     async def _join(
         self, key: tuple[object, ...], work: Callable[[], Coroutine[Any, Any, T]]

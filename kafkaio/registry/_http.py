@@ -179,7 +179,6 @@ class Http:
         # The address that answered last is asked first.
         self._good = 0
         self.requests = 0
-        self.errors = 0
         self.retries = 0
 
     @property
@@ -197,8 +196,8 @@ class Http:
 
     async def ask(
         self, call: Call, connections: Connections, flights: Flights
-    ) -> bytes:
-        """Send a call; return the body of its answer.
+    ) -> tuple[bytes, Where]:
+        """Send a call; return the body of its answer, and what was asked.
 
         Raises:
             SchemaError: there is no such schema, or it is refused.
@@ -223,9 +222,8 @@ class Http:
                 retriable=True,
             )
         if not reply.is_success:
-            self.errors += 1
             raise error_of(reply, one.where)
-        return reply.body
+        return reply.body, one.where
 
     async def headers(self, address: Address, flights: Flights) -> dict[str, str]:
         """Return the headers of the next request to an address."""

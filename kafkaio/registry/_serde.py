@@ -323,9 +323,7 @@ class SerdeCore:
             if not registered.version:
                 # A registry's answer to a registration may be the id alone.
                 registered = await self._registry.lookup(part.name, schema)
-            found[part.name] = SchemaReference(
-                part.name, part.name, registered.version
-            )
+            found[part.name] = SchemaReference(part.name, part.name, registered.version)
         if not language.uses:
             return language.schema
         return replace(
@@ -480,6 +478,9 @@ class _Naming:
         if isinstance(error, SchemaError):
             reason = f"the schema {self._id} {error.reason}"
             raise SchemaError(self._subject, reason) from error.__cause__
+        if isinstance(error, RecursionError):
+            reason = f"the schema {self._id} is nested too deeply"
+            raise SchemaError(self._subject, reason) from None
 
 
 def _write_with_headers(
@@ -531,4 +532,6 @@ def refused_by_class(name: str, error: Exception) -> SerializationError:
     elif isinstance(error, KeyError):
         reason = f"{error} is missing"
     where = f"{field}: " if field else ""
-    return SerializationError(f"{name} refuses what was read: {where}{reason}", field=field)
+    return SerializationError(
+        f"{name} refuses what was read: {where}{reason}", field=field
+    )

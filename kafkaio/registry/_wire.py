@@ -161,7 +161,9 @@ def parse_prefix(data: bytes) -> SchemaName:
             read.
     """
     if not data:
-        raise SerializationError("no bytes: the prefix that names the schema is missing")
+        raise SerializationError(
+            "no bytes: the prefix that names the schema is missing"
+        )
     magic = data[0]
     if magic != _MAGIC_ID:
         raise SerializationError(_explain_magic(data))

@@ -2,7 +2,8 @@
 
 `Broker` is a Kafka cluster in the event loop, `GroupConfig` its settings for groups,
 `SecurityConfig` those for authentication and rights. The functions make faults for
-``broker.faults.on``. The other classes are those of a broker's attributes.
+``broker.faults.on``. `SchemaRegistry` is a schema registry in the event loop. The other
+classes are those of their attributes.
 """
 
 from kafkaio._public import lazy
@@ -59,6 +60,8 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "kafkaio.testing._broker.group_config": ("GroupConfig",),
         "kafkaio.testing._embedded": ("Broker",),
+        "kafkaio.testing._registry.faults": ("RegistryFaults", "RegistryRule"),
+        "kafkaio.testing._schema_registry": ("RegistryRequest", "SchemaRegistry"),
         "kafkaio.testing._security.config": ("SecurityConfig",),
         "kafkaio.testing._security.oauthbearer": ("TokenClaims",),
     },

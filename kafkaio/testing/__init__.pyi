@@ -45,6 +45,14 @@ from kafkaio.testing._broker.telemetry import PushedTelemetry as PushedTelemetry
 from kafkaio.testing._embedded import (
     Broker as Broker,
 )
+from kafkaio.testing._registry.faults import (
+    RegistryFaults as RegistryFaults,
+    RegistryRule as RegistryRule,
+)
+from kafkaio.testing._schema_registry import (
+    RegistryRequest as RegistryRequest,
+    SchemaRegistry as SchemaRegistry,
+)
 from kafkaio.testing._security.acls import (
     Acl as Acl,
     AclFilter as AclFilter,

@@ -10,7 +10,8 @@ only when a test requests a fixture::
 ``@pytest.mark.kafka`` chooses the Kafka: ``"embedded"`` (the default), ``"real"``, or
 both; with both, the test runs once on each. The embedded broker, the producer and the
 consumer live on the event loop of the test, which pytest-asyncio (in either mode) or
-anyio's plugin runs.
+anyio's plugin runs. So does the schema registry of ``kafka_registry``, which each test
+has for itself.
 
 A real cluster lives as long as the session and is not bound to an event loop. Its
 Kafka version is chosen by ``--kafka-version`` or ``$KAFKAIO_KAFKA_VERSION``. If it
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Producer
     from kafkaio.testing._embedded import Broker
+    from kafkaio.testing._schema_registry import SchemaRegistry
     from kafkaio.testing.kafka import Kafka
 
 __all__ = ["TopicFactory"]
@@ -51,6 +53,8 @@ _MARKERS: Final = (
     "kafka(*kinds, partitions=1, nodes=1, **settings): the Kafka of the test:"
     ' "embedded" (the default), "real", or both; the settings are arguments of'
     " kafkaio.testing.Broker",
+    "kafka_registry(**settings): the settings are arguments of"
+    " kafkaio.testing.SchemaRegistry",
     "kafka_versions(*versions): run on these versions of a real Kafka only",
     "not_embedded(reason): deselect the test when the embedded broker replaces the"
     " real Kafka (KAFKAIO_KAFKA=embedded)",
@@ -219,9 +223,21 @@ def kafka_consumer(kafka_topic: str, request: pytest.FixtureRequest) -> Consumer
     return consumer
 
 
+@pytest.fixture
+def kafka_registry(request: pytest.FixtureRequest) -> SchemaRegistry:
+    """A schema registry of this test; ``url`` is its address.
+
+    ``@pytest.mark.kafka_registry(compatibility="FULL")`` gives it settings.
+    """
+    registry: SchemaRegistry = _on_loop(request, "registry")
+    return registry
+
+
 # ---- fixtures on the event loop of a test --------------------------------------------
 
-_Opened: TypeAlias = "AbstractAsyncContextManager[Broker | Producer | Consumer]"
+_Opened: TypeAlias = (
+    "AbstractAsyncContextManager[Broker | Producer | Consumer | SchemaRegistry]"
+)
 _Open: TypeAlias = Callable[[pytest.FixtureRequest], _Opened]
 #: Makes a fixture of an asynchronous generator function.
 _Decorate: TypeAlias = Callable[..., object]
@@ -250,8 +266,16 @@ def _open_consumer(request: pytest.FixtureRequest) -> _Opened:
     )
 
 
+def _open_registry(request: pytest.FixtureRequest) -> _Opened:
+    from kafkaio.testing._schema_registry import SchemaRegistry
+
+    marker = request.node.get_closest_marker("kafka_registry")
+    return SchemaRegistry(**(marker.kwargs if marker else {}))
+
+
 _OPENED: Final[Mapping[str, _Open]] = {
     "broker": _open_broker,
+    "registry": _open_registry,
     "producer": _open_producer,
     "consumer": _open_consumer,
 }
@@ -294,7 +318,7 @@ def _private_fixtures(config: pytest.Config) -> ModuleType:
 
 
 def _on_loop(request: pytest.FixtureRequest, what: str) -> Any:
-    """Open a broker, producer or consumer on the event loop of the test."""
+    """Open one of ``_OPENED`` on the event loop of the test."""
     config = request.config
     if "anyio_backend" in request.fixturenames:
         runner = "anyio"
@@ -303,7 +327,7 @@ def _on_loop(request: pytest.FixtureRequest, what: str) -> Any:
         scope = marker.kwargs.get("loop_scope") if marker else None
         runner = scope or config.getini("asyncio_default_test_loop_scope")
     else:
-        pytest.fail("an embedded Kafka needs pytest-asyncio or anyio's plugin")
+        pytest.fail(f"an embedded {what} needs pytest-asyncio or anyio's plugin")
     return request.getfixturevalue(f"_kafka_{what}_on_{runner}")
 
 

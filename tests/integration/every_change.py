@@ -66,6 +66,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_a_deleted_topic_does_not_stop_transactions",
         "test_a_deleted_topic_is_released_and_the_other_committed",
     ),
+    "test_confluent_serializers.py": ("test_they_are_told_the_topic",),
     "test_consumer.py": (
         "test_a_leader_that_is_killed_and_restarted",
         "test_a_record_after_start_is_seen",

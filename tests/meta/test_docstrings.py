@@ -21,7 +21,7 @@ from kafkaio.errors import ConnectionLost, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.registry import Registry, Schema
 from kafkaio.serde import DeserializationContext, SerializationContext
-from kafkaio.testing import Broker
+from kafkaio.testing import Broker, RegistryRule, SchemaRegistry
 from kafkaio.testing._broker import faults
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import topic_factory
@@ -150,6 +150,20 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
 @runs("kafkaio.testing._embedded:Broker")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     await run(code, {"Broker": Broker, "kafkaio": kafkaio})
+
+
+@runs("kafkaio.testing._schema_registry:SchemaRegistry")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names: dict[str, object] = {"SchemaRegistry": SchemaRegistry, "Schema": Schema}
+    await run(code, names)
+    assert str(names["url"]).startswith("http://127.0.0.1:")
+
+
+@runs("kafkaio.testing._registry.faults:RegistryFaults.on")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names: dict[str, object] = {"registry": SchemaRegistry()}
+    await run(code, names)
+    assert isinstance(names["hanging"], RegistryRule)
 
 
 @runs("kafkaio.testing.pytest_plugin")

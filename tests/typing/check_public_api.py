@@ -84,7 +84,7 @@ def configure(properties: dict[str, object]) -> None:
     kafkaio.Consumer(bootstrap_servers="a:1", topics="t", check_crcs=False)
     kafkaio.Producer(bootstrap="a:1")  # type: ignore[call-arg]
     kafkaio.Producer("a:1", group_id="g")  # type: ignore[call-arg]
-    kafkaio.Consumer("a:1", log="no")  # type: ignore[arg-type]
+    kafkaio.Consumer("a:1", log="no")  # type: ignore[call-overload]
     assert_type(kafkaio.__version__, str)
     assert_type(kafkaio.Producer.from_properties(properties), kafkaio.Producer)
 
@@ -134,7 +134,7 @@ def wrong_arguments(producer: kafkaio.Producer) -> None:
 def wrong() -> None:
     kafkaio.Producer(linger="5")  # type: ignore[call-arg]
     kafkaio.Producer(acks=2)  # type: ignore[arg-type]
-    kafkaio.Consumer(isolation_level="dirty")  # type: ignore[arg-type]
+    kafkaio.Consumer(isolation_level="dirty")  # type: ignore[call-overload]
 
 
 async def administer(tp: kafkaio.TopicPartition) -> None:

@@ -5,31 +5,42 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import anyio
 import click
 
 from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.decoded import ShownRecord
+from kafkaio._cli.records.decoding import (
+    DecodingFailures,
+    RecordChooser,
+    RecordDecoder,
+    UndecodableRecord,
+)
 from kafkaio._cli.records.filters import Filter, compile_filter
 from kafkaio._cli.records.places import BEGINNING, PLACE_RANGE, Place, PlaceRange
 from kafkaio._cli.records.record_json import envelope_of, json_of
 from kafkaio._cli.records.rendering import Renderer, compile_format, compile_kcat_format
-from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.records.sides import REGISTERED, Sides, formats
+from kafkaio._cli.shell.command import REGISTRY, asynchronous, command
 from kafkaio._cli.shell.progress import ProgressBar
 from kafkaio._cli.text.document import (
+    ANYTHING,
     BYTES,
     INTEGER,
     TEXT,
     TIMESTAMP,
     Document,
+    Shape,
     fields,
     many,
     one_of,
     reference,
     rows,
 )
+from kafkaio._cli.text.exits import CommandFailed
 from kafkaio._cli.text.values import has_pattern
 from kafkaio.errors import KafkaError
 
@@ -37,8 +48,15 @@ if TYPE_CHECKING:
     from kafkaio._cli.records.sinks import RecordSinkPort
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Batch, Consumer
-    from kafkaio.types import Record, TopicPartition
+    from kafkaio.types import TopicPartition
 
+_SHOWN: Final = ANYTHING.doc(
+    'Text, {"base64": ...} if the bytes are not UTF-8, or null; with -s what was '
+    "decoded."
+)
+_SCHEMA_ID: Final = Shape({"type": ["integer", "string"]}).doc(
+    "Of the schema by which it was decoded, if there is one; a GUID is a string."
+)
 #: `json_of` writes the records, a line at a time.
 _PRINTS: Final = {
     "consume": Document(records=many(reference("line"))),
@@ -48,10 +66,12 @@ _PRINTS: Final = {
         offset=INTEGER,
         timestamp=TIMESTAMP,
         timestamp_type=one_of("none", "create", "append"),
-        key=BYTES,
-        value=BYTES,
+        key=_SHOWN,
+        value=_SHOWN,
         headers=rows(name=TEXT, value=BYTES),
         leader_epoch=INTEGER.doc("-1 if unknown."),
+        key_schema_id=_SCHEMA_ID.optional,
+        value_schema_id=_SCHEMA_ID.optional,
     ),
 }
 #: Seconds for the commit of an interrupted command: a person waits for its end.
@@ -73,6 +93,9 @@ class _ConsumeOptions(TypedDict):
     to_arrow: str | None
     to_parquet: str | None
     read_committed: bool
+    serde: Sides[str]
+    registry: str | None
+    skip_errors: bool
 
 
 @command("consume", help="Print records, or write them to a file.", prints=_PRINTS)
@@ -116,6 +139,20 @@ class _ConsumeOptions(TypedDict):
 @click.option(
     "--read-committed", is_flag=True, help="No records of aborted transactions."
 )
+@click.option(
+    "-s",
+    "--serde",
+    multiple=True,
+    callback=formats,
+    metavar="FORMAT",
+    help="Decode values: avro, json, protobuf, string, long, ...; key=FORMAT for keys.",
+)
+@REGISTRY
+@click.option(
+    "--skip-errors",
+    is_flag=True,
+    help="Go on after what -s cannot decode, with exit code 3 in the end.",
+)
 @asynchronous
 async def consume(
     session: CommandSession, topics: tuple[str, ...], **options: Unpack[_ConsumeOptions]
@@ -145,14 +182,17 @@ async def consume(
     async with session.consumer(forced=settings, topics=wanted) as consumer:
         reader = await begin(consumer, plan)
         is_shown = _file(options) is not None or not sys.stdout.isatty()
+        failures = DecodingFailures(session, is_fatal=not options["skip_errors"])
         with (
-            closing(_sink(session, options)) as sink,
+            closing(_sink(session, options, failures)) as sink,
             ProgressBar(", ".join(topics), reader.total, is_shown=is_shown) as progress,
+            failures,
         ):
-            printer = _RecordPrinter(sink, progress, options["keep"], options["count"])
+            chooser = _chooser(session, options, failures)
+            printer = _RecordPrinter(sink, progress, chooser, options["count"])
             try:
                 async for batch, end in reader.batches():
-                    printer.take(batch, end)
+                    await printer.take(batch, end)
                     if printer.is_full:
                         break
                 reader.note_if_left_out(session, group)
@@ -187,6 +227,7 @@ def _check(
     chosen = [name for name, value in ways.items() if value]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} exclude each other")
+    _check_serde(options)
     if options["group"] is None:
         return
     if options["partition"]:
@@ -200,14 +241,36 @@ def _check(
         )
 
 
-def _sink(session: CommandSession, options: _ConsumeOptions) -> RecordSinkPort:
+def _check_serde(options: _ConsumeOptions) -> None:
+    serde = options["serde"]
+    if any(serde) and _file(options) is not None:
+        raise click.UsageError("files of Arrow and Parquet have bytes: leave -s out")
+    if options["registry"] is not None and not {*serde} & {*REGISTERED}:
+        raise click.UsageError(f"--registry needs -s {', '.join(REGISTERED)}")
+    if options["skip_errors"] and not any(serde):
+        raise click.UsageError("--skip-errors needs -s")
+
+
+def _chooser(
+    session: CommandSession, options: _ConsumeOptions, failures: DecodingFailures
+) -> RecordChooser:
+    decoder = None
+    if any(options["serde"]):
+        registry = partial(session.registry, options["registry"])
+        decoder = RecordDecoder(options["serde"], registry)
+    return RecordChooser(decoder, options["keep"], failures)
+
+
+def _sink(
+    session: CommandSession, options: _ConsumeOptions, failures: DecodingFailures
+) -> RecordSinkPort:
     from kafkaio._cli.records.sinks import ArrowSink, JsonSink, TextSink, line_of
 
     if (path := _file(options)) is not None:
         return ArrowSink(path, is_parquet=options["to_parquet"] is not None)
     out = session.out.out.buffer
     if session.out.format == "json":
-        return JsonSink(out)
+        return JsonSink(out, failures.rows)
     if session.out.format == "jsonl":
         return TextSink(out, line_of(json_of))
     if options["envelope"]:
@@ -217,18 +280,18 @@ def _sink(session: CommandSession, options: _ConsumeOptions) -> RecordSinkPort:
 
 
 class _RecordPrinter:
-    """Writes the records of batches to a sink that pass the filter and the limits."""
+    """Writes the records of batches to a sink that are chosen, up to a limit."""
 
     def __init__(
         self,
         sink: RecordSinkPort,
         progress: ProgressBar,
-        keep: Filter | None,
+        chooser: RecordChooser,
         count: int | None,
     ) -> None:
         self._sink = sink
         self._progress = progress
-        self._keep = keep
+        self._chooser = chooser
         self._left = count
         # The batch not committed yet, or the offsets up to which it was written.
         self._last: Batch | dict[TopicPartition, int] | None = None
@@ -238,16 +301,29 @@ class _RecordPrinter:
         """Whether --count records were written."""
         return self._left == 0
 
-    def take(self, batch: Batch, end: int | None) -> None:
-        """Write the records of a batch that pass."""
-        # Without a filter or a limit the sink gets the batch itself: Arrow reads it by
+    async def take(self, batch: Batch, end: int | None) -> None:
+        """Write the records of a batch that are chosen.
+
+        Raises:
+            CommandFailed: one cannot be decoded; those before it are written.
+            RegistryError: the registry failed; none of the batch is written.
+        """
+        # Without a choice or a limit the sink gets the batch itself: Arrow reads it by
         # columns and makes no records.
-        if end is None and self._keep is None and self._left is None:
+        if end is None and self._chooser.takes_all and self._left is None:
             self._sink.write(batch)
             self._last = batch
             self._progress.add(len(batch))
             return
-        found = list(self._wanted(batch, end))
+        found: list[ShownRecord] = []
+        failure: UndecodableRecord | None = None
+        try:
+            async for record in self._chooser.chosen(batch, end):
+                found.append(record)
+                if len(found) == self._left:
+                    break
+        except UndecodableRecord as error:
+            failure = error
         self._sink.write(found)
         self._progress.add(len(found))
         if self._left is not None:
@@ -258,14 +334,9 @@ class _RecordPrinter:
         # The records after the last one written are not read by this group yet.
         if self.is_full:
             self._last = {batch.topic_partition: found[-1].offset + 1}
-
-    def _wanted(self, batch: Batch, end: int | None) -> Iterable[Record]:
-        records: Iterable[Record] = batch
-        if end is not None:
-            records = (record for record in records if record.offset < end)
-        if self._keep is not None:
-            records = filter(self._keep, records)
-        return islice(records, self._left)
+        if failure is not None:
+            self._last = {batch.topic_partition: failure.record.offset}
+            raise CommandFailed(str(failure)) from failure
 
     async def commit(self, consumer: Consumer, *, is_group: bool) -> None:
         """Commit the last batch as far as it was written, once.

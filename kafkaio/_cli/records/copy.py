@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Producer, ProducerStatistics
     from kafkaio._producer.transaction import Transaction
+    from kafkaio._transactional import TransactionalConsumer
     from kafkaio.types import Record, TopicPartition
 
 #: Seconds between two commits. They bound what is copied twice after a crash.
@@ -314,7 +315,7 @@ class _CountingProducer:
         self._producer = producer
 
     def transaction(
-        self, consumer: Consumer, /
+        self, consumer: TransactionalConsumer, /
     ) -> AbstractAsyncContextManager[Transaction]:
         """Return a transaction, which is open from now on."""
         transaction = self._producer.transaction(consumer)

@@ -3,9 +3,12 @@
     key == "k1" and not value contains "test"
     partition in (0, 3) or offset >= 100
     header.trace ~ "^00-" and value != null
+    value.customer.id == "7" and value.lines.0.amount > 9.5
 
 Fields are ``topic partition offset timestamp key value`` and ``header.NAME`` (the last
-header of that name; null if there is none). They are compared by ``== != < <= > >=``,
+header of that name; null if there is none). ``key.NAME`` and ``value.NAME`` are inside
+of JSON, or of what was decoded: a name of an object, or the place in a list; null if
+there is none. They are compared by ``== != < <= > >=``,
 ``in (...)``, ``contains``, ``startswith``, ``endswith`` and ``~``, which searches for a
 regular expression. Bytes are compared with the UTF-8 of text. ``and`` binds more
 tightly than ``or``. Comparisons of null are false, except ``==`` and ``!=``.
@@ -19,17 +22,17 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
+from kafkaio._cli.records.decoded import DecodedRecord, ShownRecord, write_json
 from kafkaio._cli.records.format import FormatError
-from kafkaio.types import Record
 
-Filter: TypeAlias = Callable[[Record], bool]
-_Value: TypeAlias = int | bytes | None
-_Read: TypeAlias = Callable[[Record], _Value]
+Filter: TypeAlias = Callable[[ShownRecord], bool]
+_Value: TypeAlias = int | float | bytes | None
+_Read: TypeAlias = Callable[[ShownRecord], _Value]
 
 #: Text in double quotes has the escapes of JSON; in single quotes it has none, for
 #: regular expressions. Any other character is a token that no rule takes.
 _TOKENS: Final = re.compile(
-    r"""\s*(?:(?P<number>-?\d+)|(?P<text>"(?:[^"\\]|\\.)*"|'[^'\\]*')
+    r"""\s*(?:(?P<number>-?\d+(?:\.\d+)?)|(?P<text>"(?:[^"\\]|\\.)*"|'[^'\\]*')
     |(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>==|!=|<=|>=|[<>~(),])|(?P<wrong>\S))""",
     re.VERBOSE,
 )
@@ -56,6 +59,12 @@ _BYTES: Final[dict[str, _Read]] = {
     "key": operator.attrgetter("key"),
     "value": operator.attrgetter("value"),
 }
+
+
+#: What a field can be compared with.
+_NUMBER: Final = "number"
+_TEXT: Final = "text"
+_ANY: Final = "any"
 
 
 class _Token(NamedTuple):
@@ -125,51 +134,59 @@ class _Parser:
         return self._comparison()
 
     def _comparison(self) -> Filter:
-        read, is_number = self._field()
+        read, kind = self._field()
         sign = self._token
         if sign.text in _COMPARE:
             self._at += 1
-            return _compared(read, sign.text, self._literal(is_number=is_number))
+            return _compared(read, sign.text, self._literal(kind))
         if self._took("in"):
-            values = self._list(is_number=is_number)
+            values = self._list(kind)
             return lambda record: read(record) in values
         # Numbers have no text to search in.
-        if is_number or sign.text not in {*_ON_BYTES, "~"}:
+        if kind == _NUMBER or sign.text not in {*_ON_BYTES, "~"}:
             raise self._error("expected a comparison such as ==")
         self._at += 1
         if sign.text == "~":
             return _matching(read, self._pattern())
         return _on_bytes(read, _ON_BYTES[sign.text], self._text())
 
-    def _field(self) -> tuple[_Read, bool]:
+    def _field(self) -> tuple[_Read, str]:
         token = self._token
         name = token.text if token.kind == "word" else ""
-        if name.startswith("header.") and len(name) > len("header."):
-            self._at += 1
-            return _header(name.removeprefix("header.")), False
-        if name not in _NUMBERS and name not in _BYTES:
-            fields = ", ".join([*_BYTES, *_NUMBERS, "header.NAME"])
-            raise self._error(f"expected a field: {fields}")
+        first, _, rest = name.partition(".")
+        if name in _NUMBERS:
+            read, kind = _NUMBERS[name], _NUMBER
+        elif name in _BYTES:
+            read, kind = _BYTES[name], _TEXT
+        elif rest and first == "header":
+            read, kind = _header(rest), _TEXT
+        elif rest and first in {"key", "value"}:
+            read, kind = _inside(rest.split("."), is_key=first == "key"), _ANY
+        else:
+            fields = [*_BYTES, *_NUMBERS, "header.NAME", "key.NAME", "value.NAME"]
+            raise self._error(f"expected a field: {', '.join(fields)}")
         self._at += 1
-        return (_NUMBERS | _BYTES)[name], name in _NUMBERS
+        return read, kind
 
-    def _list(self, *, is_number: bool) -> frozenset[_Value]:
+    def _list(self, kind: str) -> frozenset[_Value]:
         self._require("(")
-        values = {self._literal(is_number=is_number)}
+        values = {self._literal(kind)}
         while self._took(","):
-            values.add(self._literal(is_number=is_number))
+            values.add(self._literal(kind))
         self._require(")")
         return frozenset(values)
 
-    def _literal(self, *, is_number: bool) -> _Value:
+    def _literal(self, kind: str) -> _Value:
         token = self._token
-        if is_number:
-            if token.kind != "number":
-                raise self._error("expected a number")
+        if kind != _TEXT and token.kind == "number":
             self._at += 1
-            return int(token.text)
+            return float(token.text) if "." in token.text else int(token.text)
+        if kind == _NUMBER:
+            raise self._error("expected a number")
         if self._took("null"):
             return None
+        if kind == _ANY and (self._took("true") or self._took("false")):
+            return token.text.encode()
         return self._text()
 
     def _text(self) -> bytes:
@@ -212,7 +229,7 @@ class _Parser:
 
 
 def _header(name: str) -> _Read:
-    def read(record: Record) -> _Value:
+    def read(record: ShownRecord) -> _Value:
         # Headers may repeat a name. The last one counts, as for Java's lastHeader.
         for each, value in reversed(record.headers):
             if each == name:
@@ -220,6 +237,40 @@ def _header(name: str) -> _Read:
         return None
 
     return read
+
+
+def _inside(names: list[str], *, is_key: bool) -> _Read:
+    """Return a function that reads a part of a key or a value."""
+
+    def read(record: ShownRecord) -> _Value:
+        tree = _tree(record, is_key=is_key)
+        for name in names:
+            if isinstance(tree, dict):
+                tree = tree.get(name)
+            elif isinstance(tree, list) and name.isdecimal():
+                tree = next(iter(tree[int(name) : int(name) + 1]), None)
+            else:
+                return None
+        if tree is None or (
+            isinstance(tree, int | float) and not isinstance(tree, bool)
+        ):
+            return tree
+        return (tree if isinstance(tree, str) else write_json(tree)).encode()
+
+    return read
+
+
+def _tree(record: ShownRecord, *, is_key: bool) -> object:
+    """Return what was decoded of a record, else what its bytes are as JSON."""
+    if isinstance(record, DecodedRecord):
+        decoded = record.decoded_key if is_key else record.decoded_value
+        if decoded is not None:
+            return decoded.tree
+    data = record.key if is_key else record.value
+    try:
+        return None if data is None else json.loads(data)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _compared(read: _Read, sign: str, literal: _Value) -> Filter:
@@ -230,9 +281,11 @@ def _compared(read: _Read, sign: str, literal: _Value) -> Filter:
     if literal is None:
         return lambda _: False
 
-    def is_kept(record: Record) -> bool:
+    def is_kept(record: ShownRecord) -> bool:
         value = read(record)
-        return value is not None and compare(value, literal)
+        if value is None or isinstance(value, bytes) is not isinstance(literal, bytes):
+            return False
+        return compare(value, literal)
 
     return is_kept
 
@@ -240,7 +293,7 @@ def _compared(read: _Read, sign: str, literal: _Value) -> Filter:
 def _on_bytes(
     read: _Read, holds: Callable[[bytes, bytes], bool], text: bytes
 ) -> Filter:
-    def is_kept(record: Record) -> bool:
+    def is_kept(record: ShownRecord) -> bool:
         value = read(record)
         return isinstance(value, bytes) and holds(value, text)
 
@@ -248,7 +301,7 @@ def _on_bytes(
 
 
 def _matching(read: _Read, pattern: re.Pattern[bytes]) -> Filter:
-    def is_kept(record: Record) -> bool:
+    def is_kept(record: ShownRecord) -> bool:
         value = read(record)
         return isinstance(value, bytes) and pattern.search(value) is not None
 

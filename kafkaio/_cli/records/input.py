@@ -41,6 +41,7 @@ class InputRecord:
         value: the value.
         headers: pairs of name and value.
         timestamp: milliseconds since the epoch, None if the input has none.
+        line: the line of the input in which it begins, from 1.
     """
 
     topic: str | None = None
@@ -49,6 +50,7 @@ class InputRecord:
     value: bytes | None = None
     headers: list[tuple[str, bytes | None]] = field(default_factory=list)
     timestamp: int | None = None
+    line: int = 0
 
 
 class InputReaderPort(Protocol):
@@ -156,9 +158,11 @@ class FormatReader:
         # An empty match of a pattern would repeat forever.
         if state.position == start:
             raise self._error("the format takes nothing of the input")
+        found = _written(state)
+        found.line = self._lines
         self._records += 1
         self._lines += state.data.count(b"\n", start, state.position)
-        return _written(state)
+        return found
 
     def _error(self, text: str) -> InputError:
         return InputError(f"line {self._lines}, record {self._records + 1}: {text}")

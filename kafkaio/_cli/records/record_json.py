@@ -6,12 +6,19 @@ Bytes that are not UTF-8 are ``{"base64": ...}``.
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
+from kafkaio._cli.records.decoded import (
+    DecodedRecord,
+    ShownRecord,
+    shown_bytes,
+    write_json,
+)
 from kafkaio._cli.records.input import InputError, InputRecord
-from kafkaio.types import Record, TimestampType
+from kafkaio._cli.records.sides import TEXTS, Sides
+from kafkaio.types import TimestampType
 
 _TYPES: Final = {
     TimestampType.NONE: "none",
@@ -19,41 +26,42 @@ _TYPES: Final = {
     TimestampType.LOG_APPEND: "append",
 }
 T = TypeVar("T")
-#: An encoder made once: json.dumps makes one for each call with options.
-_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_Bytes = str | dict[str, str] | None
 
 
-def _of_bytes(data: bytes | None) -> _Bytes:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(data).decode()}
-
-
-def json_of(record: Record) -> str:
+def json_of(record: ShownRecord) -> str:
     """Return a record as one line of JSON, whose schema is ``schemas/consume.json``."""
-    return _write(
-        {
-            "topic": record.topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            "timestamp_type": _TYPES[record.timestamp_type],
-            "key": _of_bytes(record.key),
-            "value": _of_bytes(record.value),
-            "headers": [
-                {"name": name, "value": _of_bytes(value)}
-                for name, value in record.headers
-            ],
-            "leader_epoch": record.leader_epoch,
-        }
+    key, value = _sides(record)
+    line: dict[str, object] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "timestamp_type": _TYPES[record.timestamp_type],
+        "key": key,
+        "value": value,
+        "headers": [
+            {"name": name, "value": shown_bytes(value)}
+            for name, value in record.headers
+        ],
+        "leader_epoch": record.leader_epoch,
+    }
+    if isinstance(record, DecodedRecord):
+        line |= record.schema_ids
+    return write_json(line)
+
+
+def _sides(record: ShownRecord) -> tuple[object, object]:
+    """Return the key and the value as JSON shows them."""
+    if not isinstance(record, DecodedRecord):
+        return shown_bytes(record.key), shown_bytes(record.value)
+    key, value = record.decoded_key, record.decoded_value
+    return (
+        shown_bytes(record.key) if key is None else key.tree,
+        shown_bytes(record.value) if value is None else value.tree,
     )
 
 
-def envelope_of(record: Record) -> str:
+def envelope_of(record: ShownRecord) -> str:
     """Return a record in the envelope that kcat prints with ``-J``.
 
     ``broker`` is null: a consumer does not keep which broker a record came from.
@@ -68,11 +76,12 @@ def envelope_of(record: Record) -> str:
         "broker": None,
     }
     if record.headers:
-        pairs = ((name, _of_bytes(value)) for name, value in record.headers)
+        pairs = ((name, shown_bytes(value)) for name, value in record.headers)
         envelope["headers"] = [each for pair in pairs for each in pair]
-    envelope["key"] = _of_bytes(record.key)
-    envelope["payload"] = _of_bytes(record.value)
-    return _write(envelope)
+    envelope["key"], envelope["payload"] = _sides(record)
+    if isinstance(record, DecodedRecord):
+        envelope |= record.schema_ids
+    return write_json(envelope)
 
 
 class JsonReader:
@@ -80,9 +89,14 @@ class JsonReader:
 
     Every key may be missing. Offsets, timestamp types and leader epochs are ignored.
     Headers may also be an object of names and values.
+
+    Args:
+        has_json: whether keys and values may be any JSON, which is kept as text, for
+            what encodes it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_json: Sides[str] = Sides()) -> None:
+        self._has_json = has_json
         self._rest = b""
         self._line = 0
 
@@ -103,17 +117,24 @@ class JsonReader:
             if not line.strip():
                 continue
             try:
-                yield _written(json.loads(line))
+                found = _written(json.loads(line), self._has_json)
             except ValueError as error:
                 raise InputError(f"line {self._line}: {error}") from None
+            found.line = self._line
+            yield found
 
 
 #: Keys of a consumed record that a producer cannot set.
-_IGNORED: Final = frozenset({"offset", "timestamp_type", "leader_epoch"})
+_IGNORED: Final = frozenset(
+    {
+        *("offset", "timestamp_type", "leader_epoch"),
+        *("key_schema_id", "value_schema_id"),
+    }
+)
 _READ: Final = frozenset({"topic", "partition", "timestamp", "key", "value", "headers"})
 
 
-def _written(line: object) -> InputRecord:
+def _written(line: object, has_json: Sides[str]) -> InputRecord:
     if not isinstance(line, dict):
         raise InputError("not a JSON object")
     # A misspelt key would send a record without its key or value.
@@ -124,11 +145,22 @@ def _written(line: object) -> InputRecord:
     return InputRecord(
         topic=_optional(line, "topic", str),
         partition=_optional(line, "partition", int),
-        key=_to_bytes(line.get("key"), "key"),
-        value=_to_bytes(line.get("value"), "value"),
+        key=_part(line, "key", has_json.key),
+        value=_part(line, "value", has_json.value),
         headers=_headers(line.get("headers", ())),
         timestamp=None if timestamp == -1 else timestamp,
     )
+
+
+def _part(
+    line: dict[str, object], name: str, language: str | None
+) -> bytes | None:
+    """Return a key or a value; as text of JSON, if it is to be encoded."""
+    value = line.get(name)
+    if language is None or value is None:
+        return _to_bytes(value, name)
+    is_text = language in TEXTS and isinstance(value, str)
+    return (str(value) if is_text else write_json(value)).encode()
 
 
 def _optional(line: dict[str, object], name: str, kind: type[T]) -> T | None:
@@ -136,7 +168,7 @@ def _optional(line: dict[str, object], name: str, kind: type[T]) -> T | None:
     # bool is a subclass of int.
     if value is None or (isinstance(value, kind) and not isinstance(value, bool)):
         return value
-    raise InputError(f"{name} is {_write(value)}, not of type {kind.__name__}")
+    raise InputError(f"{name} is {write_json(value)}, not of type {kind.__name__}")
 
 
 def _to_bytes(value: object, name: str) -> bytes | None:

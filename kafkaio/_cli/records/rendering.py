@@ -16,6 +16,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
+from kafkaio._cli.records.decoded import ShownRecord
 from kafkaio._cli.records.format import (
     FormatError,
     Headers,
@@ -27,9 +28,9 @@ from kafkaio._cli.records.format import (
     require,
     scan,
 )
-from kafkaio.types import Record, TimestampType
+from kafkaio.types import TimestampType
 
-Renderer: TypeAlias = Callable[[Record], bytes]
+Renderer: TypeAlias = Callable[[ShownRecord], bytes]
 
 
 class _Header(NamedTuple):
@@ -87,7 +88,7 @@ def _compiled(part: Part, layout: str) -> Callable[..., bytes]:
     return _text(part, layout)
 
 
-def _counter() -> Callable[[Record], int]:
+def _counter() -> Callable[[ShownRecord], int]:
     # The counter belongs to the compiled format, so it runs through all partitions.
     numbers = count(1)
     return lambda _: next(numbers)
@@ -95,7 +96,7 @@ def _counter() -> Callable[[Record], int]:
 
 # ---- numbers -----------------------------------------------------------------------
 
-_READ_NUMBER: Final[dict[str, Callable[[Record], int]]] = {
+_READ_NUMBER: Final[dict[str, Callable[[ShownRecord], int]]] = {
     "T": lambda record: len(record.topic.encode()),
     "K": lambda record: len(record.key or b""),
     "V": lambda record: len(record.value or b""),
@@ -131,7 +132,7 @@ def _number(kind: str) -> Callable[[int], bytes]:
 # ---- text --------------------------------------------------------------------------
 
 
-_READ_TEXT: Final[dict[str, Callable[[Record], bytes]]] = {
+_READ_TEXT: Final[dict[str, Callable[[ShownRecord], bytes]]] = {
     "t": lambda record: record.topic.encode(),
     "k": lambda record: record.key or b"",
     "v": lambda record: record.value or b"",
@@ -143,7 +144,7 @@ _ENCODE: Final[dict[str, Callable[[bytes], bytes]]] = {
 }
 
 
-def _text(part: Text, layout: str) -> Callable[[Record], bytes]:
+def _text(part: Text, layout: str) -> Callable[[ShownRecord], bytes]:
     read = _READ_TEXT[part.name]
     if not part.how:
         return read
@@ -151,7 +152,7 @@ def _text(part: Text, layout: str) -> Callable[[Record], bytes]:
     return lambda record: encode(read(record))
 
 
-def _date(layout: str, record: Record) -> bytes:
+def _date(layout: str, record: ShownRecord) -> bytes:
     if record.timestamp < 0:
         return b"-1"  # the record has no timestamp
     time = datetime.fromtimestamp(record.timestamp / 1000, UTC)
@@ -166,7 +167,7 @@ _TIMESTAMP_TYPES: Final = {
 }
 
 
-def _timestamp_type(record: Record) -> bytes:
+def _timestamp_type(record: ShownRecord) -> bytes:
     return _TIMESTAMP_TYPES[record.timestamp_type]
 
 
@@ -255,7 +256,7 @@ def _same(data: bytes) -> Renderer:
     return lambda _: data
 
 
-def _kcat_headers(record: Record) -> bytes:
+def _kcat_headers(record: ShownRecord) -> bytes:
     return b",".join(
         [
             name.encode() + b"=" + (b"NULL" if value is None else value)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from kafkaio._cli.records.decoded import ShownRecord
 from kafkaio._cli.records.record_json import json_of
 from kafkaio._cli.records.rendering import Renderer
 from kafkaio._cli.text.exits import CommandFailed, Exit
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 class RecordSinkPort(Protocol):
     """Writes records; each call has records of one partition."""
 
-    def write(self, records: Batch | list[Record]) -> None:
+    def write(self, records: Batch | Sequence[ShownRecord]) -> None:
         """Write records. A batch is not used after the call."""
 
     def close(self) -> None:
@@ -32,7 +34,7 @@ class TextSink:
         self._out = out
         self._render = render
 
-    def write(self, records: Batch | list[Record]) -> None:
+    def write(self, records: Batch | Sequence[ShownRecord]) -> None:
         """Write records, and flush them."""
         # One write for a batch: a system call for each record would cost more than the
         # rendering.
@@ -43,20 +45,26 @@ class TextSink:
         """Do nothing: text has no end."""
 
 
-def line_of(write: Callable[[Record], str]) -> Renderer:
+def line_of(write: Callable[[ShownRecord], str]) -> Renderer:
     """Return a function that writes a record as a line."""
     return lambda record: write(record).encode() + b"\n"
 
 
 class JsonSink:
-    """Writes one JSON document piece by piece; implements `RecordSinkPort`."""
+    """Writes one JSON document piece by piece; implements `RecordSinkPort`.
 
-    def __init__(self, out: BinaryIO) -> None:
+    Args:
+        out: the file.
+        errors: the entries of records that were left out, when the document ends.
+    """
+
+    def __init__(self, out: BinaryIO, errors: Sequence[Mapping[str, object]]) -> None:
         self._out = out
+        self._errors = errors
         # What precedes the next record: the beginning of the document, then commas.
         self._before = b'{"records": [\n'
 
-    def write(self, records: Batch | list[Record]) -> None:
+    def write(self, records: Batch | Sequence[ShownRecord]) -> None:
         """Write records, and flush them."""
         if not records:
             return
@@ -68,7 +76,9 @@ class JsonSink:
     def close(self) -> None:
         """End the document."""
         is_empty = self._before != b",\n"
-        self._out.write((self._before if is_empty else b"\n") + b'], "errors": []}\n')
+        before = self._before if is_empty else b"\n"
+        errors = json.dumps(self._errors, ensure_ascii=False).encode()
+        self._out.write(before + b'], "errors": ' + errors + b"}\n")
         self._out.flush()
 
 
@@ -102,17 +112,19 @@ class ArrowSink:
             else pa.ipc.new_file(path, self._schema)
         )
 
-    def write(self, records: Batch | list[Record]) -> None:
+    def write(self, records: Batch | Sequence[ShownRecord]) -> None:
         """Write records as a table."""
         if records:
             self._writer.write_table(self._table(records).cast(self._schema))
 
-    def _table(self, records: Batch | list[Record]) -> pa.Table:
+    def _table(self, records: Batch | Sequence[ShownRecord]) -> pa.Table:
         if isinstance(records, Batch):
             return records.to_arrow(headers=True)
         from kafkaio.arrow import records_to_table
 
-        return records_to_table(records, headers=True)
+        # Files have the bytes of records; `kafkaio consume` decodes none for them.
+        raw = [record for record in records if isinstance(record, Record)]
+        return records_to_table(raw, headers=True)
 
     def close(self) -> None:
         """End the file."""

@@ -11,14 +11,14 @@ from kafkaio.types import Header, Record
 
 @public("kafkaio")
 class RecordSender(Protocol):
-    """Writes a record and returns when it is acknowledged: a `Producer`."""
+    """Writes a record and returns when it is acknowledged: a `Producer` of bytes."""
 
     async def send(
         self,
         topic: str,
-        value: object,
+        value: bytes | None,
         *,
-        key: object = None,
+        key: bytes | None = None,
         headers: Sequence[Header] = (),
     ) -> object:
         """Write a record."""

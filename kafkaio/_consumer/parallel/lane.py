@@ -27,6 +27,7 @@ from kafkaio._consumer.batch import Batch, Piece, size_of
 from kafkaio._consumer.parallel.ports import DividingPort
 from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._consumer.reading.reader import Reader
+from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller
@@ -38,7 +39,9 @@ from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 T = TypeVar("T")
 
 #: An argument of `Lane.commit`: a finished record or batch, or the next offset to read.
-LaneCommit: TypeAlias = Record | Batch | int | OffsetAndMetadata
+LaneCommit: TypeAlias = (
+    Record[object, object] | Batch[object, object] | int | OffsetAndMetadata
+)
 
 
 class LaneOwnerPort(Protocol):
@@ -217,7 +220,7 @@ class Track:
 
 
 @public("kafkaio")
-class Lane:
+class Lane(Generic[K_co, V_co]):
     """The records of one assigned partition, as ``Consumer.partitions`` gives it.
 
     ``async for record in lane`` has them one at a time, `batches` many. Asking for
@@ -304,7 +307,7 @@ class Lane:
     def __aiter__(self) -> Self:
         return self
 
-    def __anext__(self) -> Coroutine[Any, Any, Record]:
+    def __anext__(self) -> Coroutine[Any, Any, Record[K_co, V_co]]:
         """Return the next record. If cancelled, none was taken.
 
         Raises:
@@ -316,7 +319,7 @@ class Lane:
             self._next() if self._crossing is None else self._crossing.take(self._next)
         )
 
-    async def _next(self) -> Record:
+    async def _next(self) -> Record[K_co, V_co]:
         track = self._track
         while True:
             if track.time_slice.is_over:
@@ -329,7 +332,7 @@ class Lane:
 
     def batches(
         self, *, max_records: int | None = None, max_wait: float = 0.0
-    ) -> LaneBatches:
+    ) -> LaneBatches[K_co, V_co]:
         """Iterate over batches; asking for the next one finishes the one before.
 
         Args:
@@ -367,7 +370,7 @@ class Lane:
 
 
 @public("kafkaio")
-class LaneBatches:
+class LaneBatches(Generic[K_co, V_co]):
     """Iterates over batches of a lane.
 
     Args:
@@ -380,7 +383,7 @@ class LaneBatches:
 
     def __init__(
         self,
-        lane: Lane,
+        lane: Lane[K_co, V_co],
         track: Track,
         max_records: int,
         max_wait: float,
@@ -395,13 +398,13 @@ class LaneBatches:
     def __aiter__(self) -> Self:
         return self
 
-    def __anext__(self) -> Coroutine[Any, Any, Batch]:
+    def __anext__(self) -> Coroutine[Any, Any, Batch[K_co, V_co]]:
         """Return the next batch. If cancelled, nothing was taken."""
         return (
             self._next() if self._crossing is None else self._crossing.take(self._next)
         )
 
-    async def _next(self) -> Batch:
+    async def _next(self) -> Batch[K_co, V_co]:
         track, until = self._track, None
         while True:
             if track.time_slice.is_over:
@@ -418,7 +421,7 @@ class LaneBatches:
                     return batch
             await track.wait(until)
 
-    def _take(self) -> Batch | None:
+    def _take(self) -> Batch[K_co, V_co] | None:
         track, left = self._track, self._max_records
         pieces: list[Piece] = []
         while left:

@@ -18,6 +18,7 @@ from kafkaio._consumer.parallel.lane import (
 )
 from kafkaio._consumer.parallel.ports import LanesPort
 from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.thread import when_done
@@ -264,7 +265,7 @@ class LaneCrossingsPort(Protocol):
 
 
 @public("kafkaio")
-class LaneIterator:
+class LaneIterator(Generic[K_co, V_co]):
     """Iterates over lanes, as ``Consumer.partitions`` says.
 
     Args:
@@ -283,12 +284,12 @@ class LaneIterator:
     def __aiter__(self) -> Self:
         return self
 
-    def __anext__(self) -> Coroutine[Any, Any, Lane]:
+    def __anext__(self) -> Coroutine[Any, Any, Lane[K_co, V_co]]:
         """Return the next lane. If cancelled, none was taken."""
         crossings = self._crossings
         return self._next() if crossings is None else crossings.take(self._next)
 
-    async def _next(self) -> Lane:
+    async def _next(self) -> Lane[K_co, V_co]:
         self._lanes.start()
         track = await self._lanes.next()
         crossings = self._crossings

@@ -104,16 +104,18 @@ class OpenTransactionPort(EndingTransactionPort, Protocol):
     async def send(
         self,
         topic: str,
-        value: object,
+        value: bytes | None,
         *,
-        key: object = None,
+        key: bytes | None = None,
         headers: Sequence[Header] = (),
     ) -> object:
         """Write a record."""
         ...
 
 
-TransactionT_co = TypeVar("TransactionT_co", bound=OpenTransactionPort, covariant=True)
+TransactionT_co = TypeVar(
+    "TransactionT_co", bound=EndingTransactionPort, covariant=True
+)
 
 
 class TransactionMakerPort(Protocol[TransactionT_co]):

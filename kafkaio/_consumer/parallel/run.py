@@ -61,11 +61,12 @@ from kafkaio.errors import (
     TransactionAborted,
     UsageError,
 )
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import AnyRecord, Record, TopicPartition
 
 #: A user's handler of one record.
-Handler: TypeAlias = Callable[[Record], Awaitable[object]]
-#: Takes a record whose handler failed for good; the record is finished when it returns.
+Handler: TypeAlias = Callable[[AnyRecord], Awaitable[object]]
+#: Takes a record whose handler failed for good, with its bytes; the record is finished
+#: when it returns.
 OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
 
 
@@ -152,7 +153,7 @@ class _NotAwaitable(UsageError, TypeError):
     """A handler that is not a coroutine function: every record would fail alike."""
 
 
-def work_of(handler: Handler, record: Record) -> Awaitable[object]:
+def work_of(handler: Handler, record: AnyRecord) -> Awaitable[object]:
     """Call a handler.
 
     Raises:

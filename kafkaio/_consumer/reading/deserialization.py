@@ -275,7 +275,8 @@ class Deserialization:
         async def work() -> None:
             try:
                 with ahead.scope:
-                    await self._make_ahead(ahead)
+                    if ahead.is_current:  # else it was dropped before it began
+                        await self._make_ahead(ahead)
             finally:
                 if ahead.pending is not None:
                     ahead.pending.close()

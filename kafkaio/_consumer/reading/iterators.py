@@ -13,11 +13,12 @@ never suspends; it is the reference for the compiled one.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from weakref import ref
 
 from kafkaio._arguments import seconds_of
 from kafkaio._consumer.batch import (
+    AnyBatch,
     Batch,
     Piece,
     detach,
@@ -27,12 +28,13 @@ from kafkaio._consumer.batch import (
 )
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._records._impl import accelerated
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import ClosedError
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import AnyRecord, Record, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +45,7 @@ T = TypeVar("T")
 class RecordSourcePort(Protocol):
     """A source of records that are taken without waiting."""
 
-    def take(self) -> Record | None:
+    def take(self) -> AnyRecord | None:
         """Take the next record; None if it needs a read that may wait."""
         ...
 
@@ -63,7 +65,7 @@ class PlainStream:
     def __init__(
         self,
         source: RecordSourcePort,
-        wait: Callable[[], Coroutine[Any, Any, Record]],
+        wait: Callable[[], Coroutine[Any, Any, AnyRecord]],
         time_slice: TimeSlice | None = None,
     ) -> None:
         self._source = source
@@ -73,7 +75,7 @@ class PlainStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Record:
+    async def __anext__(self) -> AnyRecord:
         """Return the next record. If cancelled, none was taken."""
         time_slice = self._time_slice
         if time_slice is not None and time_slice.clock() >= time_slice.end:
@@ -90,7 +92,7 @@ else:
 
 @public("kafkaio")
 @dataclass(frozen=True, slots=True)
-class Poll:
+class Poll(Generic[K_co, V_co]):
     """The result of one call of ``Consumer.poll`` (KIP-983).
 
     Attributes:
@@ -102,7 +104,7 @@ class Poll:
             again by now is read anew, from its committed offset.
     """
 
-    records: list[Record]
+    records: list[Record[K_co, V_co]]
     to_be_revoked: frozenset[TopicPartition] = frozenset()
     lost: frozenset[TopicPartition] = frozenset()
 
@@ -201,7 +203,7 @@ class _Gathering(Generic[T]):
 
 
 @public("kafkaio")
-class BatchIterator(_Gathering[Batch]):
+class BatchIterator(_Gathering[Batch[K_co, V_co]], Generic[K_co, V_co]):
     """Yields batches of one partition each, as ``Consumer.batches`` describes.
 
     Args:
@@ -221,13 +223,13 @@ class BatchIterator(_Gathering[Batch]):
         owner: object = None,
     ) -> None:
         super().__init__(core, reader, max_records, max_wait, owner)
-        self._newest: Callable[[], Batch | None] = _nothing
-        self._older: Callable[[], Batch | None] = _nothing
+        self._newest: Callable[[], AnyBatch | None] = _nothing
+        self._older: Callable[[], AnyBatch | None] = _nothing
 
     def _is_full(self) -> bool:
         return self._reader.buffers.has_full(self._max_records)
 
-    def _gather(self, *, is_due: bool) -> Batch | None:
+    def _gather(self, *, is_due: bool) -> Batch[K_co, V_co] | None:
         batch = self._reader.take_batch(self._max_records, prefer_full=not is_due)
         if batch is not None:
             detach_if_alone(batch)

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.batch import Batch, Piece, end_of, size_of
+from kafkaio._consumer.batch import AnyBatch, Batch, Piece, end_of, size_of
 from kafkaio._consumer.reading.buffers import Buffers, Fetched
 from kafkaio._consumer.reading.chunks import Chunks, no_position
 from kafkaio._consumer.reading.deserialization import Deserialization
@@ -32,7 +32,7 @@ from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import SLICE
-from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
+from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
 
 class Reader:
@@ -371,7 +371,7 @@ class Reader:
 
     def take_batch(
         self, max_records: int, *, prefer_full: bool = False
-    ) -> Batch | None:
+    ) -> AnyBatch | None:
         """Take records of one partition, as many as are there up to the limit.
 
         Args:
@@ -463,7 +463,7 @@ class Reader:
         """Finish records that were handed out; see `ReadProgress.acknowledge`."""
         self._progress.acknowledge(partitions, mark)
 
-    def place_after(self, what: Record | Batch) -> OffsetAndMetadata:
+    def place_after(self, what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
         """Return where reading goes on if a record or a batch was the last of all."""
         self.sync()
         self._chunks.pass_over(what.topic_partition)

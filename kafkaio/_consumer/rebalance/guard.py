@@ -19,7 +19,7 @@ from collections.abc import Collection
 from kafkaio._consumer.rebalance.assignment import PartitionAssignment
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio.errors import PartitionLost, UsageError
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import AnyRecord, TopicPartition
 
 
 class CommitGuard:
@@ -85,7 +85,7 @@ class CommitGuard:
         for tp in sorted(self._assignment.lost_now.intersection(partitions)):
             raise _lost(tp, "was lost before the consumer was closed")
 
-    def check_record(self, record: Record) -> None:
+    def check_record(self, record: AnyRecord) -> None:
         """Check a record whose offset is to be committed.
 
         Raises:

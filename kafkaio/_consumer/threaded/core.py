@@ -55,7 +55,7 @@ from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.thread import LoopThread
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import KafkaError, UsageError
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import AnyRecord, Record, TopicPartition
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -143,7 +143,7 @@ class ThreadedCore:
         # When the user's loop is to get a turn.
         self._time_slice = TimeSlice(monotonic)
         # Polls whose callers were cancelled after they had come.
-        self._polls = deque[tuple[Poll, Transfer]]()
+        self._polls = deque[tuple[Poll[Any, Any], Transfer]]()
         if core.member is not None:
             core.assigned.feed.attach(HoldingAcross(self, core.member))
 
@@ -222,19 +222,19 @@ class ThreadedCore:
         """Whether the user has closed it, and no crash had ended it."""
         return self.life.is_closed
 
-    def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> PlainStream:
+    def stream(self, wait: Callable[[], Coroutine[Any, Any, AnyRecord]]) -> PlainStream:
         """Return an iterator over records, which calls ``wait`` if there is none."""
         self._core.check_open()
         return PlainStream(self._handoff, wait, self._time_slice)
 
-    async def take_next(self) -> Record:
+    async def take_next(self) -> AnyRecord:
         """Return the next record, if possible without asking the thread."""
         if self._time_slice.is_over:
             await self._time_slice.give_way()
         record = self._handoff.take()
         return await self.next_record() if record is None else record
 
-    async def next_record(self) -> Record:
+    async def next_record(self) -> AnyRecord:
         """Return the next record; wait for it as long as it takes."""
         while True:
             # If this is cancelled after records have come, the next call has them.
@@ -256,7 +256,7 @@ class ThreadedCore:
         core.reader.sync()
         self._handoff.fill(records)
 
-    async def poll(self, limit: int, wait: float | None) -> Poll:
+    async def poll(self, limit: int, wait: float | None) -> Poll[Any, Any]:
         """Take the records that are there; wait only if there are none."""
         core = self._core
 
@@ -272,7 +272,9 @@ class ThreadedCore:
         self._handoff.receive(transfer)
         return poll
 
-    def batches(self, owner: object, limit: int, wait: float) -> BatchIterator:
+    def batches(
+        self, owner: object, limit: int, wait: float
+    ) -> BatchIterator[Any, Any]:
         """Return an iterator over batches, which keeps ``owner`` alive."""
         self._core.check_open()
         return BatchIterator(self._reads(), self._core.reader, limit, wait, owner)
@@ -291,7 +293,7 @@ class ThreadedCore:
 
     # DividingPort the records among several tasks
 
-    def lanes(self, owner: object) -> LaneIterator:
+    def lanes(self, owner: object) -> LaneIterator[Any, Any]:
         """Return an iterator over lanes, which keeps ``owner`` alive.
 
         Each record of a lane crosses by itself; its batches cross as a whole.
@@ -316,14 +318,14 @@ class ThreadedCore:
             )
         thread = self.thread
 
-        async def in_turn(record: Record) -> None:
+        async def in_turn(record: AnyRecord) -> None:
             # Many handlers may begin in one turn of the user's loop.
             self._time_slice.woken()
             if self._time_slice.is_over:
                 await self._time_slice.take_turn()
             await work_of(handler, record)
 
-        async def cross(record: Record) -> None:
+        async def cross(record: AnyRecord) -> None:
             await thread.call_owner(partial(in_turn, record))
 
         async def cross_dead(record: Record, error: Exception) -> None:

@@ -29,6 +29,8 @@ class Barrier(Enum):
     NO_TRANSACTION = auto()
     #: A partitioner of the user's must be called with every record.
     PARTITIONER = auto()
+    #: Calls wait for a serializer; a record past the accumulator would overtake them.
+    SERIALIZER = auto()
 
 
 class Gate:

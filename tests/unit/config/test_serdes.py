@@ -8,10 +8,7 @@ import struct
 import uuid
 from unittest.mock import Mock
 
-import msgspec
 import pytest
-from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
-from confluent_kafka.serialization import StringSerializer
 
 from kafkaio._config.serdes import Call, call_of, takes_context
 
@@ -106,9 +103,6 @@ def _second_is_bound(schema, value):
         pickle.loads,
         json.dumps,
         json.loads,
-        msgspec.json.encode,
-        msgspec.json.Encoder().encode,
-        msgspec.json.Decoder(int).decode,
         Mock(spec=[]),
     ],
 )
@@ -129,9 +123,6 @@ def test_a_function_of_the_value_gets_the_value_alone(function):
         _Callable().method_with_context,
         functools.partial(_second_is_bound),
         lambda value, about: value,
-        AvroSerializer.__call__.__get__(object()),
-        AvroDeserializer.__call__.__get__(object()),
-        StringSerializer(),
     ],
 )
 def test_a_function_that_asks_for_the_context_gets_it(function):

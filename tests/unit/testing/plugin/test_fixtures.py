@@ -89,6 +89,36 @@ def test_settings_of_the_marker(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=1)
 
 
+REGISTRY = """
+import asyncio
+import urllib.request
+import pytest
+
+def ask(url):
+    return urllib.request.urlopen(url, timeout=30).read()
+
+{mark}
+@pytest.mark.kafka_registry(compatibility="FULL")
+async def test_it({more}kafka_registry):
+    found = await asyncio.to_thread(ask, kafka_registry.url + "/config")
+    assert found == b'{{"compatibilityLevel":"FULL"}}'
+    assert kafka_registry.count("GET /config") == 1
+"""
+
+
+def test_a_registry_on_each_loop(pytester: pytest.Pytester) -> None:
+    source = REGISTRY.format(mark="", more="")
+    run(pytester, source, *AUTO).assert_outcomes(passed=1)
+    mark = "@pytest.mark.asyncio(loop_scope='module')"
+    source = REGISTRY.format(mark=mark, more="")
+    run(pytester, source, *STRICT).assert_outcomes(passed=1)
+    source = REGISTRY.format(mark="@pytest.mark.anyio", more="anyio_backend, ")
+    pytester.makeconftest(
+        "import pytest\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n"
+    )
+    run(pytester, source, *STRICT).assert_outcomes(passed=1)
+
+
 BOTH = """
 import pytest
 
@@ -269,5 +299,5 @@ def test_only_public_fixtures_are_shown(
     assert ours == {
         *("kafka_broker", "kafka_topic", "kafka_topics", "kafka_producer"),
         *("kafka_consumer", "kafka_version", "real_kafka", "real_kafka_cluster"),
-        "real_kafka_source",
+        *("real_kafka_source", "kafka_registry"),
     }
