@@ -57,9 +57,7 @@ class Service:
     def __init__(self, bootstrap: str, registry: Registry) -> None:
         self.bootstrap = bootstrap
         self._invoices = Avro(Invoice, registry)
-        self.orders = kafkaio.Topic(
-            "orders", key=String(), value=Avro(Order, registry)
-        )
+        self.orders = kafkaio.Topic("orders", key=String(), value=Avro(Order, registry))
         self.invoices = kafkaio.Topic("invoices", key=String(), value=self._invoices)
         self.stopping = asyncio.Event()
 

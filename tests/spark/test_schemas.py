@@ -48,7 +48,9 @@ def read_as_the_guide(
     """Run the program of the guide; return its names."""
     places = {"http://localhost:8081": url, "orders-value": f"{topic}-value"}
     (program,) = [
-        block for block in python_blocks("guide/spark.md", places) if "from_avro" in block
+        block
+        for block in python_blocks("guide/spark.md", places)
+        if "from_avro" in block
     ]
     orders = spark.read.format("kafkaio").option("kafka.bootstrap.servers", servers)
     names: dict[str, Any] = {"orders": orders.option("subscribe", topic).load()}
@@ -70,8 +72,14 @@ async def test_values_with_a_prefix(
         names = await asyncio.to_thread(
             read_as_the_guide, spark, servers, name, schemas.url
         )
-        shown = re.findall(r"^\|\s*(\d+)\|\s*(\d+)\|\s*(\w+)\|", capsys.readouterr().out, re.M)
-        assert sorted(shown) == [("0", "1", "EUR"), ("1", "2", "USD"), ("4", "3", "EUR")]
+        shown = re.findall(
+            r"^\|\s*(\d+)\|\s*(\d+)\|\s*(\w+)\|", capsys.readouterr().out, re.M
+        )
+        assert sorted(shown) == [
+            ("0", "1", "EUR"),
+            ("1", "2", "USD"),
+            ("4", "3", "EUR"),
+        ]
         newest = await registry.latest(f"{name}-value")
 
         guide = Path(__file__).parents[2] / "docs" / "guide" / "spark.md"
