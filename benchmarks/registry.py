@@ -57,10 +57,7 @@ SCHEMA = {
         {"name": "customer", "type": "long"},
         {"name": "amount", "type": "double"},
         {"name": "note", "type": ["null", "string"], "default": None},
-        {
-            "name": "created",
-            "type": {"type": "long", "logicalType": "timestamp-micros"},
-        },
+        {"name": "created", "type": {"type": "long", "logicalType": "timestamp-micros"}},
         {"name": "lines", "type": {"type": "array", "items": LINE}},
     ],
 }
@@ -129,10 +126,7 @@ def cases() -> dict[str, Callable[[], object]]:
     dicts, orders = Avro(SCHEMA, registry), Avro(Order, registry)
     writing = SerializationContext(TOPIC, [], is_key=False)
     reading = DeserializationContext(TOPIC, (), is_key=False)
-    dict_data, order_data = (
-        dicts.serialize(VALUE, writing),
-        orders.serialize(ORDER, writing),
-    )
+    dict_data, order_data = dicts.serialize(VALUE, writing), orders.serialize(ORDER, writing)
     assert isinstance(dict_data, bytes)
     assert isinstance(order_data, bytes)
     assert dicts.deserialize(dict_data, reading) == VALUE
@@ -211,9 +205,7 @@ def main() -> None:
         else:
             cost = middle[name]
             ratio, bar = cost / middle[f"{kind} fastavro"], BARS.get(name, 0.0)
-        verdict = (
-            "" if not bar else f"  at most {bar:.2f}: {'ok' if ratio <= bar else 'NO'}"
-        )
+        verdict = "" if not bar else f"  at most {bar:.2f}: {'ok' if ratio <= bar else 'NO'}"
         print(
             f"{name:16} {cost:6.2f} us ({min(found):.2f} to {max(found):.2f})"
             f"  {ratio:5.2f} times fastavro{verdict}"

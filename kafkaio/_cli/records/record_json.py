@@ -152,7 +152,9 @@ def _written(line: object, has_json: Sides[str]) -> InputRecord:
     )
 
 
-def _part(line: dict[str, object], name: str, language: str | None) -> bytes | None:
+def _part(
+    line: dict[str, object], name: str, language: str | None
+) -> bytes | None:
     """Return a key or a value; as text of JSON, if it is to be encoded."""
     value = line.get(name)
     if language is None or value is None:

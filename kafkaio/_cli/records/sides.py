@@ -80,3 +80,4 @@ def formats(
 
     found = sides(context, parameter, values)
     return Sides(known(found.key), known(found.value))
+

@@ -278,10 +278,9 @@ async def test_schemas_of_other_subjects_are_referred_to_by_name() -> None:
         serde = avro(registry, schema, references=references)
         data = await write(serde, written)
         assert await read(serde, data) == written
-        assert (
-            serde.serialize(written, SerializationContext("t", [], is_key=False))
-            == data
-        )
+        assert serde.serialize(
+            written, SerializationContext("t", [], is_key=False)
+        ) == data
 
 
 # -- evolution -------------------------------------------------------------------------
@@ -308,11 +307,7 @@ async def test_a_reader_resolves_older_and_newer_writers() -> None:
             ],
         },
         reader_schema=json.dumps(
-            {
-                "type": "record",
-                "name": "R",
-                "fields": [{"name": "id", "type": "double"}],
-            }
+            {"type": "record", "name": "R", "fields": [{"name": "id", "type": "double"}]}
         ),
     )
     schema = json.loads(avro(registry, Wide).schema.text)

@@ -137,7 +137,9 @@ def test_every_default_is_what_an_older_record_is_read_with() -> None:
     schema = schema_of(Defaults)
     old = Avro({**schema, "fields": schema["fields"][:1]}, registry)
     new = Avro(Defaults, registry)
-    first, second = (through(old, {"id": UUID(int=1)}, reader=new) for _ in range(2))
+    first, second = (
+        through(old, {"id": UUID(int=1)}, reader=new) for _ in range(2)
+    )
     assert first == second == Defaults(UUID(int=1))
     first.lines.append(Line(Sku("x"), 1))
     assert second.lines == []
@@ -195,9 +197,9 @@ class POrder(pydantic.BaseModel):
     id: UUID
     lines: list[PLine]
     price: Decimal = pydantic.Field(Decimal("2.5"), max_digits=8, decimal_places=2)
-    bonus: Annotated[Decimal, pydantic.Field(max_digits=4, decimal_places=1)] | None = (
-        None
-    )
+    bonus: Annotated[
+        Decimal, pydantic.Field(max_digits=4, decimal_places=1)
+    ] | None = None
     status: Status = Status.NEW
     level: Level = Level.LOW
     note: str | None = pydantic.Field(None, alias="theNote")
@@ -402,20 +404,12 @@ def test_a_namespace_stands_before_the_names_of_records() -> None:
         ({"status": "new"}, "status", "must be of the type Status, not str"),
         ({"note": 5}, "note", "must be a str"),
         ({"paid": 1}, "paid", "must be a bool"),
-        (
-            {"lines": [Line(Sku("a"), 1), Line(Sku("b"), True)]},
-            "lines[1].quantity",
-            "must be an int",
-        ),
+        ({"lines": [Line(Sku("a"), 1), Line(Sku("b"), True)]}, "lines[1].quantity", "must be an int"),
         ({"lines": [Line(Sku("a"), 1, Decimal("0.001"))]}, "lines[0].price", "places"),
         ({"lines": [Line(Sku("a"), 1, Decimal(10**9))]}, "lines[0].price", "digits"),
         ({"lines": [None]}, "lines[0]", "must be of the type Line"),
         ({"lines": None}, "lines", "must be of the type list"),
-        (
-            {"extra": Gift("a", [Line(Sku("a"), "2")])},
-            "extra.lines[0].quantity",
-            "must be an int",
-        ),  # type: ignore[arg-type]
+        ({"extra": Gift("a", [Line(Sku("a"), "2")])}, "extra.lines[0].quantity", "must be an int"),  # type: ignore[arg-type]
         ({"by_name": {"a b": Line(Sku("a"), "2")}}, "by_name['a b'].quantity", "int"),  # type: ignore[arg-type]
         ({"created": 1.5}, "created", "must be a datetime"),
         ({"id": "no"}, "id", "must be a UUID"),

@@ -158,9 +158,7 @@ def test_items_that_take_no_bytes_are_bounded(items: Any) -> None:
         ({"type": "string", "logicalType": "uuid"}, number(3) + b"abc"),
     ],
 )
-def test_data_that_no_writer_writes_is_one_clear_error(
-    schema: Any, data: bytes
-) -> None:
+def test_data_that_no_writer_writes_is_one_clear_error(schema: Any, data: bytes) -> None:
     with pytest.raises(SerializationError):
         decode(schema, data)
 
@@ -358,11 +356,7 @@ def test_a_value_that_may_be_left_out_is_its_default() -> None:
 def test_an_error_names_the_field_and_not_the_value(
     value: Any, field: str, reason: str
 ) -> None:
-    line = {
-        "type": "record",
-        "name": "Line",
-        "fields": [{"name": "amount", "type": "int"}],
-    }
+    line = {"type": "record", "name": "Line", "fields": [{"name": "amount", "type": "int"}]}
     schema = {
         "type": "record",
         "name": "Order",
@@ -378,12 +372,7 @@ def test_an_error_names_the_field_and_not_the_value(
 
 
 def test_explain_agrees_with_fastavro_on_unions() -> None:
-    schema = [
-        "null",
-        {**NODE, "name": "A"},
-        {"type": "map", "values": "long"},
-        "string",
-    ]
+    schema = ["null", {**NODE, "name": "A"}, {"type": "map", "values": "long"}, "string"]
     schema[1]["fields"] = [{"name": "x", "type": "long"}]  # type: ignore[index]
     parsed = parse(schema, {})
     for value in (None, {"x": 1}, {"y": 1}, "a", ("A", {"x": 1}), 5, {"x": "a"}, [1]):

@@ -104,9 +104,7 @@ async def test_a_file_that_java_registered_is_read_as_text() -> None:
     payload = line.SerializeToString()
     # Java does not count the entry of the map, and Python does.
     for indexes in (b"\x04\x02\x00", b"\x04\x02\x02"):
-        assert (
-            await read(protobuf(registry, m.Line), prefix + indexes + payload) == line
-        )
+        assert await read(protobuf(registry, m.Line), prefix + indexes + payload) == line
     for options in ({"use_latest": True}, {"schema_id": registered.id}):
         data = await write(protobuf(registry, m.Line, **options), line)
         assert data == prefix + b"\x04\x02\x00" + payload
