@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as in Spark's own documentation
+from pyspark.sql import SparkSession, functions as F
 from pyspark.sql.avro.functions import to_avro
 
 import kafkaio
@@ -73,7 +72,7 @@ async def test_values_with_a_prefix(
             read_as_the_guide, spark, servers, name, schemas.url
         )
         shown = re.findall(
-            r"^\|\s*(\d+)\|\s*(\d+)\|\s*(\w+)\|", capsys.readouterr().out, re.M
+            r"^\|\s*(\d+)\|\s*(\d+)\|\s*(\w+)\|", capsys.readouterr().out, re.MULTILINE
         )
         assert sorted(shown) == [
             ("0", "1", "EUR"),
@@ -101,5 +100,5 @@ async def test_values_with_a_prefix(
         ) as consumer:
             consumer.seek(kafkaio.TopicPartition(name, 0), 5)
             found = [(await anext(consumer)).value for _ in range(3)]
-    assert sorted(value["id"] for value in found) == [1, 2, 3]
+    assert {value["id"] for value in found} == {1, 2, 3}
     assert {value["currency"] for value in found} == {"EUR", "USD"}
