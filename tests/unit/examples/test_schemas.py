@@ -348,6 +348,7 @@ async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(
     reading = kafkaio.Topic("orders", value=Avro(Order, registry))
     retrying = asyncio.Event()
     seen: list[int] = []
+    both = asyncio.Event()
 
     class Observer:
         def retrying(self, *facts: object) -> None:
@@ -356,6 +357,8 @@ async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(
 
     async def handle(record: kafkaio.Record[Any, Order]) -> None:
         seen.append(record.value.id)
+        if len(seen) == 2:
+            both.set()
 
     down = take_down(schemas, "GET /schemas/*")
     async with (
@@ -381,6 +384,6 @@ async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(
         assert seen == []
         schemas.faults.remove(down)
         assert (await anext(dead)).value == b"two apples"
-        while sorted(seen) != [1, 3]:
-            await asyncio.sleep(0.01)
+        await both.wait()
+        assert sorted(seen) == [1, 3]
         await consumer.close()
