@@ -1476,7 +1476,9 @@ def _field_of(name: object, kind: object) -> pa.Field:
     return default.with_type(kind)
 
 
-def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.Table:
+def records_to_table(
+    records: Sequence[Record[object, object]], *, headers: bool = False
+) -> pa.Table:
     """Return records as a table; keys and values can be deserialized objects.
 
     The columns are those of `schema`. If keys or values are not bytes, their column has

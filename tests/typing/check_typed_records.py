@@ -17,6 +17,7 @@ import pydantic
 
 import kafkaio
 from kafkaio import Batch, Consumer, Producer, Record, Topic, Transaction
+from kafkaio.arrow import records_to_table
 from kafkaio.serde import DeserializationContext, SerializationContext
 
 SERVERS = "localhost:9092"
@@ -338,6 +339,10 @@ def covariance(consumer: Consumer[str, Order], record: Record[str, Order]) -> No
     anything: Record[object, object] = record
     assert of_anything.assignment
     assert anything.offset
+
+
+def tables(records: list[Record[str, Order]]) -> None:
+    assert records_to_table(records).num_rows
 
 
 def literals(tp: kafkaio.TopicPartition) -> Awaitable[object]:
