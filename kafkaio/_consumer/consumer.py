@@ -721,8 +721,9 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
                 is reported to the observer and tried again without end); a
                 `DeadLetter`, or any coroutine function. The record is finished when it
                 returns. A batch that cannot be read comes as one record, whose value is
-                the bytes of the batch, with a `CorruptRecord` or `RecordTooLarge`. With a ``producer``, a `DeadLetter` writes
-                in the transaction, and a function gets the transaction first.
+                the bytes of the batch, with a `CorruptRecord` or `RecordTooLarge`. With
+                a ``producer``, a `DeadLetter` writes in the transaction, and a function
+                gets the transaction first.
             producer: a `Producer` with a ``transactional_id``, to work in transactions.
             max_records: most records of a transaction.
             max_wait: seconds for which a transaction takes records.
