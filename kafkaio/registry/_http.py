@@ -28,6 +28,7 @@ from urllib.parse import urlencode
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now, roll, wall_ms
 from kafkaio._version import __version__
+from kafkaio.errors import ConfigurationError
 from kafkaio.registry._address import Address
 from kafkaio.registry._answers import Reply, Where, error_of
 from kafkaio.registry._attempts import Attempt, Attempts
@@ -108,14 +109,24 @@ class HttpSettings:
         """Return an HTTP client, which belongs to the running event loop."""
         # Without encryption, no proxy of the environment may read the login.
         is_encrypted = all(address.is_encrypted for address in self.addresses)
-        client: httpx.AsyncClient = load_httpx().AsyncClient(
-            verify=self.context(),
-            trust_env=is_encrypted,
-            proxy=self.proxy,
-            follow_redirects=False,
-            headers={"User-Agent": f"kafkaio/{__version__}"},
-        )
-        return client
+        library = load_httpx()
+        problem = ""
+        try:
+            client: httpx.AsyncClient = library.AsyncClient(
+                verify=self.context(),
+                trust_env=is_encrypted,
+                proxy=self.proxy,
+                follow_redirects=False,
+                headers={"User-Agent": f"kafkaio/{__version__}"},
+            )
+        except ImportError:
+            problem = "it needs the package socksio"
+        except (ValueError, library.InvalidURL):
+            problem = "it is not the URL of one"
+        else:
+            return client
+        # Outside of the handlers: the error of httpx has the URL with its password.
+        raise ConfigurationError(f"the proxy cannot be used: {problem}")
 
 
 class Connections:
@@ -353,7 +364,8 @@ def _keep_streams(
     """Return a function that keeps the connections that a request opens."""
 
     async def trace(name: str, info: Mapping[str, Any]) -> None:
-        if name == "connection.connect_tcp.complete":
+        # Of the module that connects: that of proxies of SOCKS is another one.
+        if name.endswith(".connect_tcp.complete"):
             opened.append(info["return_value"])
 
     return trace

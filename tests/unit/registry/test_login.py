@@ -18,6 +18,7 @@ from kafkaio.registry import Registry, RegistryTls, Schema
 from kafkaio.security import ClientCredentials
 from kafkaio.types import Token
 from tests.support.patience import HANGS
+from tests.support.proxies import ForwardProxy, proxy_server
 from tests.support.registries import Answer, Asked, FakeRegistry, answer, refusal
 
 SCHEMA = Schema('{"type": "string"}')
@@ -361,12 +362,49 @@ async def test_a_proxy(fake: FakeRegistry) -> None:
     assert "s3cret" not in repr(registry)
 
 
+async def test_a_tunnel_through_a_proxy(files: Authority) -> None:
+    login = ("user", "s3cret")
+    async with (
+        proxy_server(ForwardProxy("http", login=login)) as proxy,
+        FakeRegistry(context=files.server) as fake,
+    ):
+        fake.add("orders", SCHEMA.text)
+        tls = RegistryTls(truststore_location=files.ca)
+        url = proxy.url(login="user:s3cret")
+        registry = Registry(fake.url, tls=tls, proxy=url)
+        assert await registry.schema(1) == SCHEMA
+        assert proxy.asked == [("localhost", fake.port)]
+        assert "proxy-authorization" not in fake.asked[0].headers
+        registry = Registry(fake.url, tls=tls, proxy=proxy.url(), retries=0)
+        with pytest.raises(RegistryError, match="ProxyError") as caught:
+            await registry.schema(1)
+        assert caught.value.retriable
+
+
 async def test_the_environment_does_not_see_what_is_not_encrypted(
     fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://localhost:1")
     monkeypatch.setenv("ALL_PROXY", "http://localhost:1")
     assert await logged_in(fake, Registry(fake.url)) is None
+
+
+@pytest.mark.parametrize(
+    ("proxy", "problem"),
+    [
+        ("s3cret://user:word@h:1", "not the URL"),
+        ("socks5://user:s3cret@h:1", "socksio"),
+    ],
+)
+async def test_a_proxy_of_the_environment_that_cannot_be_used(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, problem: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        await Registry("https://localhost:1").schema(1)
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 # ---- the library ---------------------------------------------------------------------
