@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import field
@@ -110,8 +111,11 @@ class HttpSettings:
         # Without encryption, no proxy of the environment may read the login.
         is_encrypted = all(address.is_encrypted for address in self.addresses)
         library = load_httpx()
-        problem = ""
+        problem = "the url cannot be used"
         try:
+            for address in self.addresses:
+                library.URL(address.url)
+            problem = ""
             client: httpx.AsyncClient = library.AsyncClient(
                 verify=self.context(),
                 trust_env=is_encrypted,
@@ -120,13 +124,13 @@ class HttpSettings:
                 headers={"User-Agent": f"kafkaio/{__version__}"},
             )
         except ImportError:
-            problem = "it needs the package socksio"
+            problem = "the proxy cannot be used: it needs the package socksio"
         except (ValueError, library.InvalidURL):
-            problem = "it is not the URL of one"
+            problem = problem or "the proxy cannot be used: it is not the URL of one"
         else:
             return client
         # Outside of the handlers: the error of httpx has the URL with its password.
-        raise ConfigurationError(f"the proxy cannot be used: {problem}")
+        raise ConfigurationError(problem)
 
 
 class Connections:
@@ -137,11 +141,6 @@ class Connections:
         self._client: httpx.AsyncClient | None = None
         self._users = 0
         self._holds = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a client."""
-        return self._client is not None
 
     def hold(self) -> None:
         """Keep connections open until `release` is called as often."""
@@ -277,7 +276,8 @@ class _Asking:
                 if not reply.problem:
                     self._http.answered(attempt.address)
                 break
-            pause = _pause(reply.retry_after)
+            # What is certain to come again leaves the other addresses.
+            pause = math.inf if reply.is_final else _pause(reply.retry_after)
             attempt = attempts.failed(now(), roll(), pause)
             self._http.retries += attempt is not None
         return self.last
@@ -382,13 +382,13 @@ async def _exchange(
             return await _read(response, max_bytes)
         finally:
             await response.aclose()
-    except (httpx.HTTPError, OSError) as error:
+    # UnicodeError: the system does not take the name of the host.
+    except (httpx.HTTPError, OSError, UnicodeError) as error:
         text = f"{type(error).__name__}: {error}".removesuffix(": ")
         is_connected = not isinstance(
-            error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError
+            error,
+            httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | UnicodeError,
         )
-    except httpx.InvalidURL:
-        return Reply(problem="the url cannot be used", is_final=True)
     return Reply(
         problem=text,
         # A certificate that is not trusted will not be trusted a second later.
