@@ -123,7 +123,7 @@ class Avro(Generic[T]):
 
     @overload
     def __init__(
-        self: Avro[dict[str, object]],
+        self: Avro[Mapping[str, object]],
         schema: str | Mapping[str, object] | Sequence[object],
         registry: Registry,
         *,

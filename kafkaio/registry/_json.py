@@ -103,7 +103,7 @@ class JsonSchema(Generic[T]):
 
     @overload
     def __init__(
-        self: JsonSchema[dict[str, object]],
+        self: JsonSchema[Mapping[str, object]],
         schema: str | Mapping[str, object],
         registry: Registry,
         *,
