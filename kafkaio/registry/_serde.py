@@ -23,6 +23,8 @@ from kafkaio.registry._schema import (
 )
 from kafkaio.registry._subjects import FIXED_STRATEGIES, SubjectStrategy, topic_name
 from kafkaio.registry._wire import (
+    APICURIO_KEY,
+    APICURIO_VALUE,
     PREFIX_BYTES,
     SchemaName,
     header_name,
@@ -32,7 +34,6 @@ from kafkaio.registry._wire import (
     parse_prefix,
 )
 from kafkaio.serde import DeserializationContext, SerializationContext
-from kafkaio.types import Header
 
 #: Where a record names its schema.
 Wire: TypeAlias = Literal["prefix", "header"]
@@ -379,15 +380,20 @@ class SerdeCore:
 
     def deserialize(self, data: bytes, context: DeserializationContext) -> Any:
         """Return the value of bytes, or a coroutine while the schema is not known."""
-        if not context.headers:
-            read = self._readers.get(data[:PREFIX_BYTES])
+        name: SchemaName | None = None
+        if context.headers:
+            name = naming_header(context.headers, is_key=context.is_key)
+        if name is None:
+            key: object = data[:PREFIX_BYTES]
+            read = self._readers.get(key)
             if read is not None:
                 return read(data, PREFIX_BYTES)
-        return self._deserialize_first(data, context)
-
-    def _deserialize_first(self, data: bytes, context: DeserializationContext) -> Any:
-        name, key = self._name(data, context.headers, is_key=context.is_key)
-        read = self._readers.get(key) or self._known_reader(name, key)
+            name = parse_prefix(data)
+        else:
+            key = name.id, name.indexes
+            read = self._readers.get(key)
+        if read is None:
+            read = self._known_reader(name, key)
         if read is None:
             return self._deserialize_later(name, key, data)
         return read(data, name.start)
@@ -397,14 +403,6 @@ class SerdeCore:
     ) -> Any:
         read = await self._find_reader(name, key)
         return read(data, name.start)
-
-    def _name(
-        self, data: bytes, headers: Sequence[Header], *, is_key: bool
-    ) -> tuple[SchemaName, object]:
-        name = naming_header(headers, is_key=is_key) if headers else None
-        if name is None:
-            return parse_prefix(data), data[:PREFIX_BYTES]
-        return name, (name.id, name.indexes)
 
     def _known_reader(self, name: SchemaName, key: object) -> Read | None:
         schema = self._registry.known(name.id)
@@ -532,7 +530,7 @@ def _write_with_headers(
         # A record that was read, and is sent on with its headers, still has the one
         # that names the schema it was read by. Readers would believe it.
         stale = header_name(is_key=is_key)
-        apicurio = "apicurio.key." if is_key else "apicurio.value."
+        apicurio = APICURIO_KEY if is_key else APICURIO_VALUE
         kept = [
             header
             for header in headers

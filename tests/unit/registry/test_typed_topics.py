@@ -124,10 +124,9 @@ async def test_a_thousand_first_records_ask_once() -> None:
         registry = Registry(served.url)
         topic = kafkaio.Topic("t", value=Avro(Order, registry))
         servers = broker.bootstrap_servers
-        async with kafkaio.Producer(servers) as producer:
-            async with asyncio.TaskGroup() as tasks:
-                for number in range(1000):
-                    tasks.create_task(producer.send(topic, Order(number)))
+        async with kafkaio.Producer(servers) as producer, asyncio.TaskGroup() as tasks:
+            for number in range(1000):
+                tasks.create_task(producer.send(topic, Order(number)))
         found = await read_all(servers, topic, 1000)
         assert {record.value.id for record in found} == set(range(1000))
         assert registry.statistics().requests <= 3

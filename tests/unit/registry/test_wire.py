@@ -129,7 +129,9 @@ def test_a_header_can_have_an_id() -> None:
     assert (found.id, found.start) == (7, 0)
 
 
-@pytest.mark.parametrize("value", [None, b"", b"\1", b"\1" + bytes(15), b"\2" * 17])
+@pytest.mark.parametrize(
+    "value", [None, b"", b"\1", b"\1" + bytes(15), b"\2" * 17, b"\1" * 1_000_000]
+)
 def test_a_malformed_header_is_one_clear_error(value: bytes | None) -> None:
     with pytest.raises(SerializationError, match="must be 0x01 and a GUID"):
         naming_header([("__value_schema_id", value)], is_key=False)
