@@ -204,6 +204,11 @@ async def test_an_instance_that_does_not_fit_names_the_field() -> None:
     with pytest.raises(SerializationError) as caught:
         await write(serde_of(registry, MOrder), MOrder("x", []))  # type: ignore[arg-type]
     assert caught.value.field == "orderId"
+    model = POrder(id=1, lines=[PLine(sku="a")])
+    model.lines[0].sku = 5  # type: ignore[assignment]
+    with pytest.raises(SerializationError, match="sku: must be str") as caught:
+        await write(serde_of(registry, POrder), model)
+    assert caught.value.field == "sku"
     with pytest.raises(SerializationError, match="Line"):
         await write(serde_of(registry, Order), Line("a"))
 
