@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
@@ -28,6 +28,7 @@ from kafkaio.registry._avro_schema import (
     load,
     parse,
     record_of,
+    simple_name,
 )
 from kafkaio.registry._classes import Fault
 from kafkaio.registry._columns import read_rows, to_array
@@ -37,6 +38,7 @@ from kafkaio.registry._serde import (
     SchemaPart,
     SerdeCore,
     SerdeOptions,
+    ValueClass,
     Wire,
     Write,
     check_size,
@@ -45,7 +47,7 @@ from kafkaio.registry._serde import (
 )
 from kafkaio.registry._subjects import SubjectStrategy, topic_name
 from kafkaio.registry._wire import PREFIX_BYTES
-from kafkaio.serde import DeserializationContext, SerializationContext
+from kafkaio.serde import DeserializationContext, Serde, SerializationContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +58,7 @@ T = TypeVar("T")
 
 
 @public("kafkaio.registry")
-class Avro(Generic[T]):
+class Avro(Serde[T]):
     """Values by a schema of Avro, which a registry keeps.
 
     ::
@@ -307,6 +309,21 @@ class _AvroFormat:
         if reader_schema is None:
             self.reader_schema = loaded
 
+    @property
+    def kind(self) -> ValueClass:
+        """The class of the values; None for dicts."""
+        return None if self._codec is None else self._codec.kind
+
+    @property
+    def simple_record(self) -> str:
+        """The name of the record, without its namespace."""
+        return simple_name(self.record)
+
+    def records_of(self, schema: Schema, data: bytes, start: int) -> set[str]:
+        """Return the name of a schema, without its namespace."""
+        del data, start
+        return {simple_name(record_of(load(schema.text)))}
+
     def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
         """Return no bytes: one schema has one type."""
         del schema, references
@@ -346,17 +363,32 @@ class _AvroFormat:
 class _ArrowFormat:
     """Avro, read as what pyarrow takes."""
 
-    __slots__ = ("_format", "_reader", "columns", "parts", "record", "schema", "uses")
+    __slots__ = (
+        "_format",
+        "_reader",
+        "columns",
+        "kind",
+        "parts",
+        "record",
+        "schema",
+        "simple_record",
+        "uses",
+    )
 
     type: SchemaType = "AVRO"
 
     def __init__(self, language: _AvroFormat) -> None:
         self._format = language
         self.schema, self.record = language.schema, language.record
+        self.kind, self.simple_record = language.kind, language.simple_record
         self.parts, self.uses = language.parts, language.uses
         #: Known with the first value: what the schema refers to may be needed.
         self.columns: AvroColumns | None = None
         self._reader: AvroType = language.reader_schema
+
+    def records_of(self, schema: Schema, data: bytes, start: int) -> set[str]:
+        """Return the name of a schema, as the format itself does."""
+        return self._format.records_of(schema, data, start)
 
     def prepare(self, own: Mapping[str, Schema]) -> AvroColumns:
         """Find the type in Arrow, if that has not been done.

@@ -37,6 +37,8 @@ from kafkaio.serde import DeserializationContext, SerializationContext
 
 #: Where a record names its schema.
 Wire: TypeAlias = Literal["prefix", "header"]
+#: The class of values; None for dicts.
+ValueClass: TypeAlias = type | None
 #: Returns the bytes of a value, with the prefix.
 Write: TypeAlias = Callable[[Any], bytes]
 #: Returns the value of bytes from an index on.
@@ -120,8 +122,28 @@ class FormatPort(Protocol):
         ...
 
     @property
+    def simple_record(self) -> str:
+        """The same without its namespace or package."""
+        ...
+
+    @property
     def schema(self) -> Schema | None:
         """The schema of the values, without references to parts; None for any."""
+        ...
+
+    @property
+    def kind(self) -> ValueClass:
+        """The class of the values; None for dicts."""
+        ...
+
+    def records_of(self, schema: Schema, data: bytes, start: int) -> set[str]:
+        """Return the names, without namespaces, that data of a schema may have.
+
+        Args:
+            schema: the schema.
+            data: where the message indexes are.
+            start: where they begin.
+        """
         ...
 
     @property
@@ -246,6 +268,21 @@ class SerdeCore:
         self._readers: dict[object, Read] = {}
         # Of the schemas that refer to others, which only a request can find.
         self._references: dict[Schema, Mapping[str, Schema]] = {}
+
+    @property
+    def registry(self) -> RegistryPort:
+        """The registry."""
+        return self._registry
+
+    @property
+    def kind(self) -> ValueClass:
+        """The class of the values; None for dicts."""
+        return self._format.kind
+
+    @property
+    def record_name(self) -> tuple[str, str]:
+        """The language, and the name of the record without its namespace."""
+        return self._format.type, self._format.simple_record
 
     # -- writing -----------------------------------------------------------------------
 
@@ -397,6 +434,29 @@ class SerdeCore:
         if read is None:
             return self._deserialize_later(name, key, data)
         return read(data, name.start)
+
+    def name_of(self, data: bytes, context: DeserializationContext) -> SchemaName:
+        """Return how a record names its schema.
+
+        Raises:
+            SerializationError: it does not, or in a form that cannot be read.
+        """
+        headers = context.headers
+        name = naming_header(headers, is_key=context.is_key) if headers else None
+        return name or parse_prefix(data)
+
+    def records_of(self, schema: Schema, name: SchemaName, data: bytes) -> set[str]:
+        """Return the names, without namespaces, that what is read may have.
+
+        Raises:
+            SerializationError: message indexes make no sense.
+            SchemaError: the schema is not valid.
+        """
+        indexes = name.indexes
+        source, start = (data, name.start) if indexes is None else (indexes, 0)
+        with _Naming("", name.id):
+            check_size(schema)
+            return self._format.records_of(schema, source, start)
 
     async def _deserialize_later(
         self, name: SchemaName, key: object, data: bytes
