@@ -70,10 +70,11 @@ class Avro(Serde[T]):
     a class of pydantic or msgspec; values are its instances. Its schema follows from
     its annotations: ``int`` is ``long``, ``float`` is ``double``, a datetime is
     ``timestamp-micros``, an Enum its symbols, other classes are records of their own.
-    `AvroAs` gives a field another schema, and ``__avro_schema__`` (a text, a dict, or a
-    class method that returns one) the class. With a text or a dict values are dicts;
-    with ``dict`` itself they are read as they were written, and written by the schema
-    of ``use_latest`` or ``schema_id``.
+    A datetime has to have a time zone, and is read in UTC. `AvroAs` gives a field
+    another schema, and ``__avro_schema__`` (a text, a dict, or a class method that
+    returns one) the class. With a text or a dict values are dicts; with ``dict`` itself
+    they are read as they were written, and written by the schema of ``use_latest`` or
+    ``schema_id``.
 
     What was written by another schema is resolved to this one, or to ``reader_schema``:
     fields that are new there get their defaults, fields that are not there are left

@@ -15,7 +15,7 @@ import jsonschema
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
 from kafkaio.registry import JsonSchema, Schema, SchemaReference, record_name
@@ -371,6 +371,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
+@settings(deadline=None)
 def test_any_json_comes_back_as_it_was(value: Any) -> None:
     if value is not None:
         assert through(ANY, value) == value
