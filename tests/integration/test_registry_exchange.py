@@ -65,13 +65,23 @@ async def read(servers: str, topic: Any, count: int) -> list[Any]:
 
 
 async def from_us_to_them(
-    servers: str, url: str, name: str, language: Language, wire: Any
+    servers: str,
+    url: str,
+    name: str,
+    language: Language,
+    wire: Any,
+    *,
+    is_apicurio: bool = False,
 ) -> None:
     topic = kafkaio.Topic(name, value=serde(language, Registry(url), wire))
     async with kafkaio.Producer(servers) as producer:
         await producer.send_many(topic, ours(language))
     wanted = theirs(language)
     with their_serdes(url, language, wire) as other:
+        if is_apicurio and language == "protobuf":
+            # What Apicurio 3.3 answers to `format=serialized` is no base64, so their
+            # client cannot fetch a schema of Protobuf. It has what it has registered.
+            await asyncio.to_thread(other.serialize, name, wanted[0])
         found = await asyncio.to_thread(read_theirs, servers, name, other, len(wanted))
     assert found == wanted
     assert await read(servers, topic, len(wanted)) == ours(language)
@@ -93,7 +103,9 @@ async def test_they_read_what_we_write(
     real_kafka: Kafka, apicurio: Apicurio, topic: TopicFactory, language: Language
 ) -> None:
     servers = real_kafka.bootstrap_servers
-    await from_us_to_them(servers, apicurio.url, topic(), language, "prefix")
+    await from_us_to_them(
+        servers, apicurio.url, topic(), language, "prefix", is_apicurio=True
+    )
 
 
 @on_apicurio
