@@ -276,13 +276,19 @@ class _Asking:
     ) -> Reply:
         address = self._settings.addresses[attempt.address]
         self.where = self._http.where(self._call, address)
-        headers = await self._http.headers(address, self._flights)
+        headers = await self._headers(address)
         reply = await self._send(client, address, headers, attempt)
         if reply.status == _UNAUTHORIZED and self._http.refused(headers):
             # The token was revoked before its end: a new one may do.
-            headers = await self._http.headers(address, self._flights)
+            headers = await self._headers(address)
             reply = await self._send(client, address, headers, attempt)
         return reply
+
+    async def _headers(self, address: Address) -> dict[str, str]:
+        headers = await self._http.headers(address, self._flights)
+        # Again: a token may be new, and no error may show it.
+        self.where = self._http.where(self._call, address)
+        return headers
 
     async def _send(
         self,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 from uuid import UUID
 
+import anyio
 import pytest
 
 from kafkaio.errors import (
@@ -461,6 +462,37 @@ async def test_a_block_keeps_connections(fake: FakeRegistry) -> None:
     await fake.until(lambda: not fake.open)
     assert fake.connections == 1
     assert await registry.versions("orders") == [1]
+
+
+async def test_a_registry_that_was_restarted(fake: FakeRegistry) -> None:
+    fake.add("orders", SCHEMA.text)
+    registry = Registry(fake.url, timeout=HANGS)
+    async with registry:
+        assert await registry.versions("orders") == [1]
+        # The connection that is kept is gone.
+        await fake.stop()
+        await fake.start()
+        assert await registry.versions("orders") == [1]
+    assert fake.connections == 2
+
+
+def test_on_anyio() -> None:
+    async def main() -> None:
+        async with FakeRegistry() as fake:
+            fake.add("orders", SCHEMA.text)
+            registry = Registry(fake.url)
+            with anyio.fail_after(HANGS):
+                async with anyio.create_task_group() as group:
+                    for _ in range(10):
+                        group.start_soon(registry.schema, 1)
+            assert len(fake.asked) == 1
+            fake.always = fake.hang
+            with anyio.move_on_after(0.05) as scope:
+                await registry.versions("orders")
+            assert scope.cancelled_caught
+            assert not registry.statistics().in_flight
+
+    anyio.run(main)
 
 
 async def test_closing_ends_connections_and_not_the_registry(

@@ -237,12 +237,17 @@ async def test_the_provider_that_is_there(fake: FakeRegistry) -> None:
         assert "s3cret" not in repr(registry)
 
 
+async def secret_token() -> Token:
+    return Token(value="s3cret-word", expires=time.time() + 60)
+
+
 @pytest.mark.parametrize(
     "given",
     [
         {"basic_auth": ("user", "s3cret-word")},
         {"bearer_token": "s3cret-word"},
         {"headers": {"X-Key": "s3cret-word"}},
+        {"bearer_token": secret_token},
     ],
 )
 async def test_a_registry_that_repeats_the_login(

@@ -192,7 +192,7 @@ def test_tls_as_confluent_kafka_has_it() -> None:
     [
         ("auto.register.schemas", "true", r"use register= of Avro"),
         ("use.latest.version", True, r"use use_latest= of Avro"),
-        ("normalize.schemas", True, r"normalize=True"),
+        ("normalize.schemas", True, r"use normalize= of Avro"),
         ("value.subject.name.strategy", "x", r"use subject= of Avro"),
         ("specific.avro.reader", "true", r"pass a class to Avro"),
         ("http.read.timeout.ms", 5, r"use request\.timeout\.ms"),
