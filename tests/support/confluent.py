@@ -1,4 +1,4 @@
-"""confluent-kafka's producer, consumer and serdes, for the other side of an exchange."""
+"""The other side of an exchange: producer, consumer and serdes of confluent-kafka."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TheirSerdes:
         data = self._serialize(value, context)
         return data, [*(context.headers or ())]
 
-    def deserialize(self, topic: str, data: bytes, headers: Any) -> Any:
+    def deserialize(self, topic: str, data: bytes | None, headers: Any) -> Any:
         """Return the value of bytes."""
         context = SerializationContext(topic, MessageField.VALUE, headers or [])
         return self._deserialize(data, context)
