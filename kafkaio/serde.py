@@ -260,6 +260,9 @@ class Json(Serde[T]):
     whose members can be told apart. pydantic and msgspec write by their own rules, and
     pydantic by its aliases; msgspec checks the types of fields only when it reads.
 
+    Equal values are written alike, so they can be keys: keys of dicts are sorted, and
+    so are sets. pydantic and msgspec keep the order of dicts.
+
     Fields that a class does not have are ignored when reading, so that writers can add
     some. A field that is missing gets its default.
 

@@ -214,6 +214,28 @@ def test_without_a_class_any_value_is_written_and_read(value: object) -> None:
     assert serde.deserialize(serde.serialize(value, WRITING), READING) == value
 
 
+@given(value=trees, data=st.data())
+def test_equal_values_are_written_alike(value: Any, data: st.DataObject) -> None:
+    def mixed(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {
+                name: mixed(tree[name])
+                for name in data.draw(st.permutations(list(tree)))
+            }
+        return [mixed(each) for each in tree] if isinstance(tree, list) else tree
+
+    other = mixed(value)
+    assert written(Json(), value) == written(Json(), other)
+    for kind in (list[Any], Loose):
+        one, two = (
+            ([value], [other])
+            if kind is not Loose
+            else (Loose([], rest=value), Loose([], rest=other))
+        )
+        assert written(Json(kind), one) == written(Json(kind), two)
+    assert written(Json(dict[str, int]), {"b": 1, "a": 2}) == '{"a":2,"b":1}'
+
+
 @pytest.mark.parametrize(
     ("changed", "place", "reason"),
     [
