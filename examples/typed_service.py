@@ -57,9 +57,7 @@ class Service:
     def __init__(self, bootstrap: str, registry: Registry) -> None:
         self.bootstrap = bootstrap
         self._invoices = Avro(Invoice, registry)
-        self.orders = kafkaio.Topic(
-            "orders", key=String(), value=Avro(Order, registry)
-        )
+        self.orders = kafkaio.Topic("orders", key=String(), value=Avro(Order, registry))
         self.invoices = kafkaio.Topic("invoices", key=String(), value=self._invoices)
         self.stopping = asyncio.Event()
 
@@ -128,9 +126,9 @@ class Shop:
             for n in range(0, count, 2):
                 name = f"customer-{n % 10}"
                 order = {"id": n, "customer": name, "cents": 100 * n}
-                await producer.enqueue(old_orders, order, key=name)
+                _ = await producer.enqueue(old_orders, order, key=name)
                 dollars = Order(n + 1, name, 100 * n, currency="USD")
-                await producer.enqueue(new_orders, dollars, key=name)
+                _ = await producer.enqueue(new_orders, dollars, key=name)
             await producer.send("orders", b"no order at all", key=b"customer-0")
 
     async def break_it(self) -> str:

@@ -12,7 +12,7 @@ None is never passed to either: a record without a key and a tombstone stay None
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import iscoroutinefunction
+from inspect import getattr_static, iscoroutinefunction, isfunction
 from struct import Struct, error as StructError
 from types import UnionType
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
@@ -237,6 +237,12 @@ class Topic(Generic[K, V]):
                 raise ArgumentTypeError(
                     f"{what} must have the methods serialize and deserialize, "
                     f"and {serde!r} has not"
+                )
+            if isinstance(serde, type) and isfunction(
+                getattr_static(serde, "serialize")
+            ):
+                raise ArgumentTypeError(
+                    f"{what} must be an object, not a class: {serde.__name__}()"
                 )
         self.name = name
         self.key: Serde[K] | None = key

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as in Spark's own documentation
+from anyio.from_thread import start_blocking_portal
+from pyspark.sql import SparkSession, functions as F
 from pyspark.sql.avro.functions import to_avro
 
 import kafkaio
@@ -19,6 +19,7 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.pages import python_blocks
 
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "spark.md"
 OLD = """
 {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 """
@@ -42,21 +43,15 @@ async def write(servers: str, topic: str, registry: Registry) -> None:
         await producer.send(old, {"id": 3})
 
 
-def read_as_the_guide(
-    spark: SparkSession, servers: str, topic: str, url: str
-) -> dict[str, Any]:
-    """Run the program of the guide; return its names."""
-    places = {"http://localhost:8081": url, "orders-value": f"{topic}-value"}
-    (program,) = [
-        block for block in python_blocks("guide/spark.md", places) if "from_avro" in block
-    ]
-    orders = spark.read.format("kafkaio").option("kafka.bootstrap.servers", servers)
-    names: dict[str, Any] = {"orders": orders.option("subscribe", topic).load()}
-    exec(program, names)
-    return names
+async def read_back(servers: str, topic: str, url: str) -> list[Any]:
+    """Read what Spark has written behind them."""
+    typed = kafkaio.Topic(topic, value=Avro(NEW, Registry(url)))
+    async with kafkaio.Consumer(servers, topics=typed) as consumer:
+        consumer.seek(kafkaio.TopicPartition(topic, 0), 5)
+        return [(await anext(consumer)).value for _ in range(3)]
 
 
-async def test_values_with_a_prefix(
+def test_values_with_a_prefix(
     spark: SparkSession,
     real_kafka: Kafka,
     topic: TopicFactory,
@@ -64,34 +59,40 @@ async def test_values_with_a_prefix(
 ) -> None:
     name = topic(partitions=1)
     servers = real_kafka.bootstrap_servers
-    async with SchemaRegistry() as schemas, Registry(schemas.url) as registry:
-        await write(servers, name, registry)
-        # The program asks the registry, which runs in this loop.
-        names = await asyncio.to_thread(
-            read_as_the_guide, spark, servers, name, schemas.url
-        )
-        shown = re.findall(r"^\|\s*(\d+)\|\s*(\d+)\|\s*(\w+)\|", capsys.readouterr().out, re.M)
-        assert sorted(shown) == [("0", "1", "EUR"), ("1", "2", "USD"), ("4", "3", "EUR")]
-        newest = await registry.latest(f"{name}-value")
+    options = {"kafka.bootstrap.servers": servers}
+    # Spark's sessions belong to their thread, so the registry runs in another one.
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(SchemaRegistry()) as schemas,
+    ):
+        asyncio.run(write(servers, name, Registry(schemas.url)))
+        places = {
+            "http://localhost:8081": schemas.url,
+            "orders-value": f"{name}-value",
+        }
+        blocks = python_blocks("guide/spark.md", places)
+        (program,) = [block for block in blocks if "from_avro" in block]
+        orders = spark.read.format("kafkaio").options(**options, subscribe=name).load()
+        names: dict[str, Any] = {"orders": orders}
+        exec(program, names)
+        printed = capsys.readouterr().out
+        shown = re.findall(r"^\|\s*(\d)\|\s*(\d)\|\s*(\w+)\|", printed, re.MULTILINE)
+        assert sorted(shown) == [
+            ("0", "1", "EUR"),
+            ("1", "2", "USD"),
+            ("4", "3", "EUR"),
+        ]
 
-        guide = Path(__file__).parents[2] / "docs" / "guide" / "spark.md"
-        (prefix,) = re.findall(r"`(concat\(X'00'.*?)` puts", guide.read_text())
+        (prefix,) = re.findall(r"`(concat\(X'00'.*?)` puts", GUIDE.read_text())
+        newest = asyncio.run(Registry(schemas.url).latest(f"{name}-value"))
         written = names["framed"].select(
             to_avro(names["order"], newest.schema.text).alias("avro"),
             F.lit(newest.id).alias("id"),
         )
-        await asyncio.to_thread(
-            written.select(F.expr(prefix).alias("value"))
-            .write.format("kafkaio")
-            .options(**{"kafka.bootstrap.servers": servers, "topic": name})
-            .mode("append")
-            .save
-        )
-        typed = kafkaio.Topic(name, value=Avro(NEW, registry))
-        async with kafkaio.Consumer(
-            servers, topics=typed, auto_offset_reset="earliest"
-        ) as consumer:
-            consumer.seek(kafkaio.TopicPartition(name, 0), 5)
-            found = [(await anext(consumer)).value for _ in range(3)]
-    assert sorted(value["id"] for value in found) == [1, 2, 3]
+        rows = written.select(F.expr(prefix).alias("value"))
+        rows.write.format("kafkaio").options(**options, topic=name).mode(
+            "append"
+        ).save()
+        found = asyncio.run(read_back(servers, name, schemas.url))
+    assert {value["id"] for value in found} == {1, 2, 3}
     assert {value["currency"] for value in found} == {"EUR", "USD"}

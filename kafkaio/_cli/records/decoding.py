@@ -141,7 +141,7 @@ class RecordDecoder:
         return self._make_registry()
 
     @cached_property
-    def _avro(self) -> Avro[dict[str, object]]:
+    def _avro(self) -> Avro[Mapping[str, object]]:
         from kafkaio.registry import Avro
 
         # Its own schema would be for writing; it reads dicts of any schema.

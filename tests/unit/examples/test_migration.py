@@ -14,6 +14,7 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+import trustme
 from confluent_kafka import schema_registry as confluent_registry
 from confluent_kafka.schema_registry import avro, json_schema, protobuf
 
@@ -264,34 +265,95 @@ MESSAGES = (protobuf.ProtobufSerializer, protobuf.ProtobufDeserializer)
 SERDES = (Avro, JsonSchema, Protobuf)
 
 
-def serde_rows() -> list[list[str]]:
-    section = text_of("confluent-kafka").split("### Serializers and the Schema")[1]
-    table = section.partition("| configuration of")[2].partition("\n## ")[0]
-    lines = [line for line in table.splitlines()[2:] if line.startswith("| ")]
+def configuration(of: str) -> list[list[str]]:
+    """The rows of one table: their names, the default, and ours."""
+    table = text_of("confluent-kafka").partition(f"| configuration of {of} |")[2]
+    lines = table.partition("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
 
 
-def test_every_configuration_of_a_serializer_has_a_row() -> None:
+def test_every_configuration_of_a_serializer_has_its_default() -> None:
     defaults: dict[str, Any] = {}
     for kind in (*SERIALIZERS, *DESERIALIZERS, *MESSAGES):
         defaults |= kind._default_conf
-    seen = {row[0].strip("`"): row[1] for row in serde_rows()}
-    assert seen.keys() <= defaults.keys()
-    for name, written in seen.items():
-        default = defaults[name]
-        value = getattr(default, "__name__", repr(default))
+    rows_of_serdes = configuration("a serializer")
+    assert len(rows_of_serdes) > 5
+    for theirs, written, _ in rows_of_serdes:
+        (name,) = SPAN.findall(theirs)
+        value = getattr(defaults[name], "__name__", repr(defaults[name]))
         assert written.startswith(f"`{value}`"), name
 
 
-def test_every_option_of_a_serde_exists() -> None:
-    options = set.union(*({*inspect.signature(kind).parameters} for kind in SERDES))
-    named = [SPAN.findall(row[2])[0] for row in serde_rows() if "`" in row[2]]
+@pytest.mark.parametrize(
+    ("of", "kinds"), [("a serializer", SERDES), ("the client", (Registry,))]
+)
+def test_every_option_of_the_registry_exists(of: str, kinds: tuple[Any, ...]) -> None:
+    options = set.union(*({*inspect.signature(kind).parameters} for kind in kinds))
+    named = [SPAN.findall(ours)[0] for *_, ours in configuration(of) if "`" in ours]
     assert len(named) >= 6
     for option in named:
-        if option == "normalize=":
-            assert "normalize" in inspect.signature(Registry.register).parameters
+        assert option.rstrip("=") in options, option
+
+
+#: A value of each property of their client that is there in kafkaio.
+PROPERTIES: dict[str, dict[str, object]] = {
+    "url": {},
+    "basic.auth.user.info": {"basic.auth.user.info": "user:secret"},
+    "bearer.auth.token": {
+        "bearer.auth.credentials.source": "STATIC_TOKEN",
+        "bearer.auth.token": "secret",
+        "bearer.auth.logical.cluster": "lsrc-1",
+        "bearer.auth.identity.pool.id": "pool-1",
+    },
+    "bearer.auth.issuer.endpoint.url": {
+        "bearer.auth.credentials.source": "OAUTHBEARER",
+        "bearer.auth.issuer.endpoint.url": "https://localhost/token",
+        "bearer.auth.client.id": "orders",
+        "bearer.auth.client.secret": "secret",
+        "bearer.auth.scope": "schemas",
+        "bearer.auth.logical.cluster": "lsrc-1",
+        "bearer.auth.identity.pool.id": "pool-1",
+    },
+    "ssl.ca.location": {
+        "ssl.ca.location": "ca.pem",
+        "ssl.certificate.location": "client.crt",
+        "ssl.key.location": "client.key",
+        "ssl.key.password": "secret",
+    },
+    "proxy": {"proxy": "http://localhost:3128"},
+    "timeout": {"timeout": 5},
+    "max.retries": {"max.retries": 5},
+    "cache.capacity": {"cache.capacity": 10},
+    "cache.latest.ttl.sec": {"cache.latest.ttl.sec": 10},
+}
+
+
+@pytest.mark.parametrize("prefix", ["", "schema.registry."])
+def test_the_properties_of_their_client(
+    prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path("ca.pem")
+    client = authority.issue_cert("client.test")
+    client.cert_chain_pems[0].write_to_path("client.crt")
+    client.private_key_pem.write_to_path("client.key")
+    given = {name for values in PROPERTIES.values() for name in values} | {"url"}
+    for theirs, _, ours in configuration("the client"):
+        names = SPAN.findall(theirs)
+        if ours.startswith("leave"):
+            for name in names:
+                with pytest.raises(kafkaio.ConfigurationError, match="leave it out"):
+                    Registry.from_properties({"url": "http://localhost", name: 1})
         else:
-            assert option.rstrip("=") in options
+            assert {*names} <= given
+    for values in PROPERTIES.values():
+        all_values = {"url": "https://localhost:8081", **values}
+        confluent_registry.SchemaRegistryClient(all_values)
+        made = Registry.from_properties(
+            {f"{prefix}{name}": value for name, value in all_values.items()}
+        )
+        assert "secret" not in repr(made)
 
 
 def test_every_call_of_their_client_exists() -> None:
@@ -307,11 +369,14 @@ ORDER = """
 
 
 async def test_a_serializer_of_theirs_works_as_it_is() -> None:
-    client = confluent_registry.SchemaRegistryClient({"url": "mock://migration"})
+    client = confluent_registry.SchemaRegistryClient.new_client(
+        {"url": "mock://migration"}
+    )
     async with (
         Broker(topics={"orders": 1}) as broker,
         kafkaio.Producer(
-            broker.bootstrap_servers, value_serializer=avro.AvroSerializer(client, ORDER)
+            broker.bootstrap_servers,
+            value_serializer=avro.AvroSerializer(client, ORDER),
         ) as producer,
         kafkaio.Consumer(
             broker.bootstrap_servers,
@@ -325,11 +390,24 @@ async def test_a_serializer_of_theirs_works_as_it_is() -> None:
     assert client.get_subjects() == ["orders-value"]
 
 
-async def test_an_asynchronous_serializer_of_theirs_is_refused() -> None:
-    client = confluent_registry.AsyncSchemaRegistryClient({"url": "mock://migration"})
+async def test_an_asynchronous_serializer_of_theirs_is_awaited_by_an_object() -> None:
+    client = confluent_registry.AsyncSchemaRegistryClient.new_client(
+        {"url": "mock://migration"}
+    )
     serializer = await avro.AsyncAvroSerializer(client, ORDER)
-    with pytest.raises(kafkaio.ConfigurationError, match="coroutine function"):
-        kafkaio.Producer("localhost:9092", value_serializer=serializer)
+
+    class Awaited:
+        async def serialize(self, value: object, context: Any) -> bytes | None:
+            data: bytes | None = await serializer(value, context)
+            return data
+
+    async with Broker(topics={"orders": 1}) as broker:
+        servers = broker.bootstrap_servers
+        async with kafkaio.Producer(servers, value_serializer=serializer) as producer:
+            with pytest.raises(kafkaio.ConfigurationError, match="coroutine"):
+                await producer.send("orders", {"id": 7})
+        async with kafkaio.Producer(servers, value_serializer=Awaited()) as producer:
+            await producer.send("orders", {"id": 7})
 
 
 # faststream.md

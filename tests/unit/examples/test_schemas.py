@@ -16,7 +16,7 @@ import kafkaio
 from kafkaio import TopicPartition
 from kafkaio.registry import Avro, Registry, Schema
 from kafkaio.serde import Json, SerializationContext, String
-from kafkaio.testing import Broker, SchemaRegistry
+from kafkaio.testing import Broker, RegistryRule, SchemaRegistry
 from tests.pages import python_blocks, run_block
 from tests.support.patience import HANGS
 
@@ -107,9 +107,11 @@ async def test_a_typed_topic(
 
 
 async def test_functions(broker: Broker) -> None:
-    names = {"kafkaio": kafkaio, "Order": Order}
+    names: dict[str, Any] = {"kafkaio": kafkaio, "Order": Order}
     names = await run_block(blocks(broker)("def dump"), names)
-    async with names["producer"] as producer, names["consumer"] as consumer:
+    producer: kafkaio.Producer[Any, Order] = names["producer"]
+    consumer: kafkaio.Consumer[Any, Order] = names["consumer"]
+    async with producer, consumer:
         await producer.send("orders", Order(1, "anna", 1250))
         assert (await anext(consumer)).value == Order(1, "anna", 1250)
 
@@ -122,7 +124,7 @@ async def test_an_object_that_waits(broker: Broker) -> None:
         fetched.append(topic)
         return b"!"
 
-    names = {
+    names: dict[str, Any] = {
         "SerializationContext": SerializationContext,
         "Awaitable": Awaitable,
         "fetch_key": fetch_key,
@@ -173,7 +175,9 @@ async def test_subjects_checks_and_references(
         names["text"] = ORDER
         await run_block(block("compatibility.reasons"), names)
         assert re.fullmatch(r"\d+ 1\n", capsys.readouterr().out)
-        names["text"] = ORDER.replace('"cents", "type": "long"', '"cents", "type": "int"')
+        names["text"] = ORDER.replace(
+            '"cents", "type": "long"', '"cents", "type": "int"'
+        )
         with pytest.raises(SystemExit, match="cents"):
             await run_block(block("compatibility.reasons"), names)
         names["customer_text"] = (
@@ -190,9 +194,7 @@ async def test_subjects_checks_and_references(
         assert order.schema.references[0].name == "shop.Customer"
 
 
-async def test_reaching_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_reaching_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REGISTRY_PASSWORD", "a secret")
     trustme.CA().cert_pem.write_to_path("ca.pem")
@@ -211,7 +213,10 @@ WAYS: dict[str, Send] = {
     "enqueue": lambda producer, topic, order: producer.enqueue(topic, order),
     "send_many": lambda producer, topic, order: producer.send_many(topic, [order]),
 }
-DOWN = {"status": 503, "message": "down"}
+
+
+def take_down(schemas: SchemaRegistry, requests: str = "* *") -> RegistryRule:
+    return schemas.faults.on(requests, status=503, message="down")
 
 
 async def end(broker: Broker) -> int:
@@ -226,7 +231,7 @@ async def test_sending_while_it_is_down(
     registry = Registry(schemas.url, retries=0)
     topic = kafkaio.Topic("orders", value=Avro(Order, registry))
     async with kafkaio.Producer(broker.bootstrap_servers) as producer:
-        down = schemas.faults.on("* *", **DOWN)
+        down = take_down(schemas)
         with pytest.raises(kafkaio.RegistryError) as caught:
             await WAYS[way](producer, topic, Order(1, "anna", 1))
         assert caught.value.retriable
@@ -235,7 +240,7 @@ async def test_sending_while_it_is_down(
         assert await end(broker) == 0
         schemas.faults.remove(down)
         await WAYS[way](producer, topic, Order(2, "anna", 1))
-        schemas.faults.on("* *", **DOWN)
+        take_down(schemas)
         await WAYS[way](producer, topic, Order(3, "anna", 1))
         await producer.flush()
     assert await end(broker) == 2
@@ -286,7 +291,7 @@ async def test_reading_while_it_is_down(
             broker.bootstrap_servers, topics=reading, auto_offset_reset="earliest"
         ) as consumer,
     ):
-        down = schemas.faults.on("GET /schemas/*", **DOWN)
+        down = take_down(schemas, "GET /schemas/*")
         await producer.send(writing, Order(1, "anna", 1))
         for _ in range(2):
             with pytest.raises(kafkaio.RegistryError) as caught:
@@ -295,7 +300,7 @@ async def test_reading_while_it_is_down(
         assert await consumer.position(ORDERS) == 0
         schemas.faults.remove(down)
         assert (await anext(consumer)).value == Order(1, "anna", 1)
-        schemas.faults.on("* *", **DOWN)
+        take_down(schemas)
         await producer.send(writing, Order(2, "anna", 1))
         assert (await anext(consumer)).value == Order(2, "anna", 1)
 
@@ -320,19 +325,19 @@ async def test_a_record_that_cannot_be_deserialized(
     ):
         await producer.send("orders", BAD[name])
         await producer.send(topic, Order(2, "anna", 1))
-        for _ in range(2):
+        is_unknown = name == "no such id"
+        cause = kafkaio.SchemaError if is_unknown else kafkaio.SerializationError
+        for again in (False, True):
             with pytest.raises(kafkaio.DeserializationError) as caught:
                 await anext(consumer)
-            assert caught.value.record.value == BAD[name]
-            cause = type(caught.value.__cause__)
-            is_unknown = name == "no such id"
-            assert cause is (
-                kafkaio.SchemaError if is_unknown else kafkaio.SerializationError
-            )
-        consumer.seek(caught.value.topic_partition, caught.value.next_offset)
+            error = caught.value
+            assert error.record.value == BAD[name]
+            assert type(error.__cause__) is cause
+            if again:
+                consumer.seek(error.topic_partition, error.next_offset)
         assert (await anext(consumer)).value == Order(2, "anna", 1)
     asked = [r for r in schemas.requests if r.path == "/schemas/ids/12345"]
-    assert len(asked) == (1 if name == "no such id" else 0)  # it is remembered
+    assert len(asked) == is_unknown  # it is remembered
 
 
 async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(
@@ -343,6 +348,7 @@ async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(
     reading = kafkaio.Topic("orders", value=Avro(Order, registry))
     retrying = asyncio.Event()
     seen: list[int] = []
+    both = asyncio.Event()
 
     class Observer:
         def retrying(self, *facts: object) -> None:
@@ -351,8 +357,10 @@ async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(
 
     async def handle(record: kafkaio.Record[Any, Order]) -> None:
         seen.append(record.value.id)
+        if len(seen) == 2:
+            both.set()
 
-    down = schemas.faults.on("GET /schemas/*", **DOWN)
+    down = take_down(schemas, "GET /schemas/*")
     async with (
         kafkaio.Producer(broker.bootstrap_servers) as producer,
         kafkaio.Consumer(
@@ -376,7 +384,6 @@ async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(
         assert seen == []
         schemas.faults.remove(down)
         assert (await anext(dead)).value == b"two apples"
-        while seen != [1, 3]:
-            await asyncio.sleep(0.01)
+        await both.wait()
+        assert sorted(seen) == [1, 3]
         await consumer.close()
-
