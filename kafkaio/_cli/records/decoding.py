@@ -141,11 +141,11 @@ class RecordDecoder:
         return self._make_registry()
 
     @cached_property
-    def _avro(self) -> Avro[Mapping[str, object]]:
+    def _avro(self) -> Avro[dict[str, object]]:
         from kafkaio.registry import Avro
 
-        # Its own schema would be for writing; it reads dicts of any schema.
-        return Avro('"null"', self._registry)
+        # With `dict` values are read as they were written, by any schema.
+        return Avro(dict, self._registry)
 
     async def _read(self, language: str, name: SchemaName) -> Read:
         registry = self._registry

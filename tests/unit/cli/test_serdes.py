@@ -221,7 +221,7 @@ async def test_json_schemas(shell: Shell, tmp_path: Path) -> None:
     wrong = (await shell(*words, typed='{"name": "a"}\n{"name": 5}\n')).check(1)
     assert "line 2: value: name must be of the type string" in wrong.err
     shown = (await shell("consume", "t", "-e", "-s", "json")).check()
-    assert shown.out == '{"name":"Zoë","age":5}\n{"name":"a"}\n'
+    assert shown.out == '{"age":5,"name":"Zoë"}\n{"name":"a"}\n'
 
 
 async def test_json_without_a_schema(shell: Shell) -> None:
