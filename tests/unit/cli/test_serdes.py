@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -446,6 +447,18 @@ async def test_a_registry_that_is_not_there(shell: Shell, file: Path) -> None:
     assert shell.registry.url.removeprefix("http://") in failed.check(1).err
     assert failed.out == ""
     assert len(failed.err.splitlines()) == 1
+
+
+async def test_without_the_extra(
+    shell: Shell, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("produce", "t", "-s", "avro", "--schema", str(file))
+    (await shell(*words, typed=LINES)).check()
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    for name in ("consume", "produce"):
+        failed = await shell(name, "t", "-s", "avro", typed=LINES)
+        assert "pip install 'kafkaio[registry]'" in failed.check(2).err
+        assert len(failed.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
