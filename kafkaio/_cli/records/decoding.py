@@ -34,6 +34,7 @@ from kafkaio.serde import (
 )
 
 if TYPE_CHECKING:
+    from kafkaio._cli.records.columns import DecodedColumns
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio.registry import Avro, Registry, Schema
     from kafkaio.registry._wire import SchemaName
@@ -83,6 +84,7 @@ class RecordDecoder:
     """
 
     def __init__(self, formats: Sides[str], registry: Callable[[], Registry]) -> None:
+        self._formats = formats
         self._make_registry = registry
         self._key = self._decoder(formats.key, is_key=True)
         self._value = self._decoder(formats.value, is_key=False)
@@ -101,6 +103,12 @@ class RecordDecoder:
             await _side(self._key, record, record.key, is_key=True),
             await _side(self._value, record, record.value, is_key=False),
         )
+
+    def columns(self) -> DecodedColumns:
+        """Return what makes columns of Arrow of what was decoded; needs pyarrow."""
+        from kafkaio._cli.records.columns import DecodedColumns
+
+        return DecodedColumns(self._formats, lambda: self._registry)
 
     def _decoder(self, name: str | None, *, is_key: bool) -> _Decode | None:
         if name is None:
