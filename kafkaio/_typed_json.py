@@ -187,11 +187,16 @@ def _msgspec_engine(kind: Any) -> Engine:
 
 def _own_engine(kind: Any) -> Engine:
     compiler = _Compiler()
-    form = compiler.form(kind)
+    try:
+        form = compiler.form(kind)
+    except RecursionError:
+        raise ArgumentTypeError(
+            f"{_name(kind)} refers to itself: only a class may do so"
+        ) from None
     encode, decode = form.encode, form.decode
     decoder = _DECODER_OF_DECIMALS if compiler.has_decimals else _DECODER
     dump = _ENCODE
-    if form is _ANY:
+    if form is compiler.any:
         # In C this is quicker than to sort the keys before.
         encode, dump = _same, _ENCODE_SORTED
 
@@ -454,10 +459,16 @@ def _sorted(value: Any) -> Any:
     return [_sorted(each) for each in value] if isinstance(value, list) else value
 
 
-_ANY = _Form(_sorted, _same, _ALL_SHAPES, (object,))
+def _plain_numbers(value: Any) -> Any:
+    """Return any value of JSON without `_Number`, which is for decimals alone."""
+    if type(value) is _Number:
+        return float(value)
+    if type(value) is dict:
+        return {name: _plain_numbers(each) for name, each in value.items()}
+    return [_plain_numbers(each) for each in value] if type(value) is list else value
+
+
 _SIMPLE: dict[object, Callable[[], _Form]] = {
-    Any: lambda: _ANY,
-    object: lambda: _ANY,
     str: lambda: _scalar(str),
     bool: lambda: _scalar(bool),
     int: lambda: _scalar(int),
@@ -574,10 +585,12 @@ class _Compiler:
 
     Attributes:
         has_decimals: whether one of them is Decimal.
+        any: the form of any value of JSON.
     """
 
     def __init__(self) -> None:
         self.has_decimals = False
+        self.any = _Form(_sorted, self._read_any, _ALL_SHAPES, (object,))
         self._classes: dict[Any, _Form] = {}
 
     def form(self, kind: Any) -> _Form:
@@ -592,6 +605,8 @@ class _Compiler:
             return self._union(kind)
         if origin is typing.Literal:
             return self._literal(typing.get_args(kind))
+        if origin in (Any, object):
+            return self.any
         if origin in _SIMPLE:
             self.has_decimals |= origin is Decimal
             return _SIMPLE[origin]()
@@ -600,6 +615,9 @@ class _Compiler:
         if isinstance(origin, type):
             return self._class(kind, origin)
         raise _no_form(kind)
+
+    def _read_any(self, value: Any) -> Any:
+        return _plain_numbers(value) if self.has_decimals else value
 
     def _class(self, kind: Any, origin: type) -> _Form:
         if _library(origin):
@@ -822,7 +840,7 @@ class _Compiler:
     def _union(self, kind: Any) -> _Form:
         kinds = [_bare(each) for each in typing.get_args(kind)]
         if not {Any, object}.isdisjoint(kinds):
-            return _ANY
+            return self.any
         forms = [self.form(each) for each in kinds if each is not _NONE]
         for place, one in enumerate(forms):
             for number, other in enumerate(forms[:place]):

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import getattr_static, iscoroutinefunction, isfunction
 from struct import Struct, error as StructError
 from types import UnionType
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, get_args, overload
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -341,8 +341,9 @@ class Json(Serde[T]):
     def __repr__(self) -> str:
         if self.kind is object:
             return "Json()"
-        name = self.kind.__qualname__ if type(self.kind) is type else str(self.kind)
-        return f"Json({name})"
+        kind = self.kind
+        is_class = isinstance(kind, type) and not get_args(kind)
+        return f"Json({kind.__qualname__ if is_class else kind})"
 
 
 def _wrong_type(serde: object, value: object) -> SerializationError:

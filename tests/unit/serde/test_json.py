@@ -317,6 +317,21 @@ def test_a_decimal_keeps_every_digit_of_a_number() -> None:
     assert str(line.amount) == "12345678901234567.1234567890"
 
 
+def test_other_numbers_beside_a_decimal_are_floats() -> None:
+    loose = read(Json(Loose), '{"lines":[],"rest":[1.5,{"a":2.5}]}')
+    assert loose.rest == [1.5, {"a": 2.5}]
+    assert {type(loose.rest[0]), type(loose.rest[1]["a"])} == {float}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the statement type is new")
+def test_an_alias_that_refers_to_itself_is_refused() -> None:
+    names: dict[str, Any] = {}
+    exec("type Tree = list[Tree]\ntype Ints = list[int]", names)
+    with pytest.raises(ArgumentTypeError, match="refers to itself"):
+        Json(names["Tree"])
+    assert read(Json(names["Ints"]), "[1]") == [1]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -540,6 +555,9 @@ def test_a_serde_is_pickled_by_its_class() -> None:
 def test_a_serde_is_shown_without_its_values() -> None:
     assert repr(Json()) == "Json()"
     assert repr(Json(Line)) == "Json(Line)"
+    assert repr(Json(Customer)) == "Json(Customer)"
+    assert repr(Json(Address)) == "Json(Address)"
+    assert repr(Json(Placed | Paid)).endswith("Paid)")
     assert repr(Json(list[int])) == "Json(list[int])"
 
 
