@@ -341,9 +341,9 @@ class Json(Serde[T]):
     def __repr__(self) -> str:
         if self.kind is object:
             return "Json()"
-        kind = self.kind
-        is_class = isinstance(kind, type) and not get_args(kind)
-        return f"Json({kind.__qualname__ if is_class else kind})"
+        if isinstance(self.kind, type) and not get_args(self.kind):
+            return f"Json({self.kind.__qualname__})"
+        return f"Json({self.kind})"
 
 
 def _wrong_type(serde: object, value: object) -> SerializationError:
