@@ -55,6 +55,9 @@ _MAGIC: Final = b"\0"
 #: The most failures that are printed one by one: a topic may be of another format.
 _SHOWN: Final = 10
 
+#: The most schemas that are kept.
+_MOST_READS: Final = 1000
+
 #: Reads bytes of one schema from a place on, as JSON shows them.
 Read = Callable[[bytes, int], object]
 _Decode = Callable[["Record", bytes], Awaitable[Decoded]]
@@ -140,7 +143,11 @@ class RecordDecoder:
         key = (language, name.id, name.indexes)
         read = self._reads.get(key)
         if read is None:
-            read = self._reads[key] = await self._read(language, name)
+            read = await self._read(language, name)
+            # The indexes in a header may be anything.
+            if len(self._reads) >= _MOST_READS:
+                self._reads.clear()
+            self._reads[key] = read
         return Decoded(read(data, name.start), shown)
 
     @cached_property

@@ -172,6 +172,7 @@ async def test_what_consume_prints_produce_reads(shell: Shell, file: Path) -> No
         ('{"id": 1, "amount": 1, "at": "now"}', "line 2: value: at must be a datetime"),
         ('{"id": 99999999999999999999, "amount": 1}', "value: id is out of the range"),
         ("{", "line 2: value: it is not JSON"),
+        ('{"id": ' + "[" * 5000, "line 2: value: it is not JSON"),
     ],
 )
 async def test_what_does_not_fit_names_line_and_field(
@@ -297,6 +298,13 @@ async def test_the_header_that_names_a_schema_is_read(shell: Shell) -> None:
     (row,) = (await shell("consume", "t", "-s", "avro", "-c", "1", "--jsonl")).lines
     assert row["value"] == "x"
     assert len(row["value_schema_id"]) == 36
+    shell.broker.create_topic("copy")
+    copied = ("produce", "copy", "-s", "avro", "--subject", "t-value", "--jsonl")
+    (await shell(*copied, typed=json.dumps(row))).check()
+    again = await shell("consume", "copy", "-e", "-s", "avro", "--jsonl")
+    assert [(each["value"], each["headers"]) for each in again.check().lines] == [
+        ("x", [])
+    ]
     failed = (await shell("consume", "t", "-e", "-s", "avro", "-o", "1")).check(1)
     assert "the header __value_schema_id" in failed.err
 
