@@ -427,13 +427,11 @@ class String:
         return "String()" if self.encoding == "utf-8" else f"String({self.encoding!r})"
 
 
-class _Fixed(Protocol):
-    """A serde whose values all have the same size."""
-
-    _struct: Struct
-
-
-def _pack(serde: _Fixed, value: object, kind: type | UnionType) -> bytes:
+def _pack(
+    serde: Short | Integer | Long | Float | Double,
+    value: object,
+    kind: type | UnionType,
+) -> bytes:
     # True is an int for Python, and no number for Java.
     if not isinstance(value, kind) or isinstance(value, bool):
         raise _wrong_type(serde, value)
