@@ -32,6 +32,9 @@ nitpick_ignore_regex = [
         r"py:(class|attr)",
         r"kafkaio\.(protocol|config|client|consumer|producer|testing)\..*",
     ),
+    # Type variables, and the path of a record in what annotations are made of.
+    (r"py:obj", r"kafkaio\.\w+\.(K|V|T)"),
+    (r"py:class", r"kafkaio\.types\.Record"),
 ]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_fence_as_directive = ["mermaid"]
