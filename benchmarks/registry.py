@@ -22,7 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +40,7 @@ BARS = {"write dict": 2.5 / 1.8, "read dict": 3.0 / 2.0}
 #: The most that a schema that is cached may cost, in the same unit: 0.3 of 1.8.
 HIT = 0.3 / 1.8
 
+TIME = {"type": "long", "logicalType": "timestamp-micros"}
 LINE = {
     "type": "record",
     "name": "Line",
@@ -57,7 +58,10 @@ SCHEMA = {
         {"name": "customer", "type": "long"},
         {"name": "amount", "type": "double"},
         {"name": "note", "type": ["null", "string"], "default": None},
-        {"name": "created", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {
+            "name": "created",
+            "type": {"type": "long", "logicalType": "timestamp-micros"},
+        },
         {"name": "lines", "type": {"type": "array", "items": LINE}},
     ],
 }
@@ -79,7 +83,7 @@ class Order:
     lines: list[Line]
 
 
-CREATED = datetime(2026, 1, 1, tzinfo=timezone.utc)
+CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 ORDER = Order("order-17", 7, 19.5, None, CREATED, [Line("a-1", 1), Line("b-2", 2)])
 VALUE: dict[str, object] = {
     "id": ORDER.id,
@@ -126,7 +130,10 @@ def cases() -> dict[str, Callable[[], object]]:
     dicts, orders = Avro(SCHEMA, registry), Avro(Order, registry)
     writing = SerializationContext(TOPIC, [], is_key=False)
     reading = DeserializationContext(TOPIC, (), is_key=False)
-    dict_data, order_data = dicts.serialize(VALUE, writing), orders.serialize(ORDER, writing)
+    dict_data, order_data = (
+        dicts.serialize(VALUE, writing),
+        orders.serialize(ORDER, writing),
+    )
     assert isinstance(dict_data, bytes)
     assert isinstance(order_data, bytes)
     assert dicts.deserialize(dict_data, reading) == VALUE
@@ -205,7 +212,9 @@ def main() -> None:
         else:
             cost = middle[name]
             ratio, bar = cost / middle[f"{kind} fastavro"], BARS.get(name, 0.0)
-        verdict = "" if not bar else f"  at most {bar:.2f}: {'ok' if ratio <= bar else 'NO'}"
+        verdict = (
+            "" if not bar else f"  at most {bar:.2f}: {'ok' if ratio <= bar else 'NO'}"
+        )
         print(
             f"{name:16} {cost:6.2f} us ({min(found):.2f} to {max(found):.2f})"
             f"  {ratio:5.2f} times fastavro{verdict}"

@@ -6,6 +6,7 @@ and the tables in ``docs/reference/options.md``. ``--check`` only compares.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import Field, fields
@@ -31,6 +32,7 @@ Generated from ``configs.py`` by ``python -m codegen.options``: do not edit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from kafkaio._config.configs import (
@@ -135,9 +137,9 @@ def _cells(declared: Field[Any]) -> Iterable[str]:
 
 
 def _shown_type(declared: Field[Any]) -> str:
-    shown = _keyword_type(declared).removeprefix("Literal")
-    if shown.startswith("["):
-        return shown[1:-1].replace(", ", " | ")
+    shown = _keyword_type(declared)
+    if found := re.fullmatch(r"Literal\[(.*)\]( \| \w+)?", shown):
+        return found[1].replace(", ", " | ") + (found[2] or "")
     if declared.name == "bootstrap_servers":
         return "str | Sequence[str]"
     return shown

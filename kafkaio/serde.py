@@ -12,10 +12,10 @@ None is never passed to either: a record without a key and a tombstone stay None
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import iscoroutinefunction
+from inspect import getattr_static, iscoroutinefunction, isfunction
 from struct import Struct, error as StructError
 from types import UnionType
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -238,6 +238,12 @@ class Topic(Generic[K, V]):
                     f"{what} must have the methods serialize and deserialize, "
                     f"and {serde!r} has not"
                 )
+            if isinstance(serde, type) and isfunction(
+                getattr_static(serde, "serialize")
+            ):
+                raise ArgumentTypeError(
+                    f"{what} must be an object, not a class: {serde.__name__}()"
+                )
         self.name = name
         self.key: Serde[K] | None = key
         self.value: Serde[V] | None = value
@@ -320,6 +326,9 @@ class Json(Serde[T]):
             return self._read(data)
         except self._faults as error:
             raise self._misfit(error) from error
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object]]:
+        return type(self), (self.kind,)
 
     def _misfit(self, error: Exception) -> SerializationError:
         reason, field = self._explain(error)

@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, ClassVar, Never, Self, TypeAlias
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar, Literal, Never, Self, TypeAlias
 
 from kafkaio._config.declaration import (
     check_value,
@@ -86,6 +87,9 @@ _RESETS: Mapping[str, str | None] = {
     "error": "none",
     "by_duration": "by_duration",
 }
+#: Its type as a keyword. Type checkers do not take ``by_duration:...`` as text: they
+#: would take every other text, too.
+_RESET = 'Literal["latest", "earliest", "none"] | timedelta'
 _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 #: How many batches per producer and partition a broker remembers (KIP-98).
 _MAX_IDEMPOTENT_IN_FLIGHT = 5
@@ -153,7 +157,7 @@ class ClientConfig:
         "A producer forgets the metadata of a topic that it did not use for this long.",
         bounds=_FROM_1,
     )
-    metadata_recovery_strategy: str = option(
+    metadata_recovery_strategy: Literal["rebootstrap", "none"] = option(
         "rebootstrap",
         "``rebootstrap`` starts again from ``bootstrap_servers`` when no known broker "
         "can be reached (KIP-899). ``none`` keeps trying the known brokers.",
@@ -173,11 +177,13 @@ class ClientConfig:
         "``bootstrap_servers``. As an argument and as a property likewise.",
         keyword_type="str | Sequence[str]",
     )
-    security_protocol: str = option(
-        "PLAINTEXT",
-        "How connections are secured: by TLS (``SSL``), by a login (``SASL_``), by "
-        "both or not at all.",
-        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = (
+        option(
+            "PLAINTEXT",
+            "How connections are secured: by TLS (``SSL``), by a login (``SASL_``), by "
+            "both or not at all.",
+            choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        )
     )
     ssl_context: ssl.SSLContext | None = option(
         None,
@@ -196,7 +202,7 @@ class ClientConfig:
         "The same as text: certificates in PEM, one after the other.",
         aliases=("ssl.ca.pem",),
     )
-    ssl_truststore_type: str | None = option(
+    ssl_truststore_type: Literal["PEM", "PKCS12"] | None = option(
         None,
         "Format of ``ssl_truststore_location``. None: by the file's content.",
         choices=(None, "PEM", "PKCS12"),
@@ -208,7 +214,7 @@ class ClientConfig:
         None,
         "File with the client's private key and its certificate chain, PEM or PKCS12.",
     )
-    ssl_keystore_type: str | None = option(
+    ssl_keystore_type: Literal["PEM", "PKCS12"] | None = option(
         None,
         "Format of ``ssl_keystore_location``. None: by the file's content.",
         choices=(None, "PEM", "PKCS12"),
@@ -244,13 +250,16 @@ class ClientConfig:
     ssl_key_password: str | None = option(
         None, "Password of an encrypted private key.", is_secret=True
     )
-    ssl_endpoint_identification_algorithm: str = option(
+    ssl_endpoint_identification_algorithm: Literal["https", "none", ""] = option(
         "https",
         "``https`` checks that a broker's certificate is valid for the name by which "
         "it is reached. An empty text, or ``none``, does not.",
         choices=("https", "none", ""),
     )
-    sasl_mechanism: str | None = option(
+    sasl_mechanism: (
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
+        | None
+    ) = option(
         None,
         "How to log in, with a ``SASL_`` protocol.",
         choices=(
@@ -545,7 +554,7 @@ class ClientConfig:
 class ProducerConfig(ClientConfig):
     """The options of a producer, beside those of `ClientConfig`."""
 
-    acks: int | str = option(
+    acks: Literal["all", -1, 0, 1] = option(
         "all",
         "How many replicas must have a record before the leader acknowledges it: "
         '``"all"`` those in sync (the configuration holds -1), 1 (the leader alone) or '
@@ -619,7 +628,7 @@ class ProducerConfig(ClientConfig):
         bounds=_FROM_1,
         aliases=("max.in.flight",),
     )
-    compression_type: str = option(
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] = option(
         "none",
         "``none``, ``gzip``, ``snappy``, ``lz4`` or ``zstd``.",
         choices=("none", "gzip", "snappy", "lz4", "zstd"),
@@ -679,14 +688,17 @@ class ProducerConfig(ClientConfig):
     )
     key_serializer: Serializer | None = option(
         None,
-        "Function that turns a key into bytes. Without it keys are ``bytes`` or None.",
+        "Turns a key into bytes: a function of it, or an object with "
+        "``serialize(key, context)``, whose result may be awaited. A function gets the "
+        "context, too, if its second parameter has no default or is named ``context`` "
+        "or ``ctx``. Without it keys are ``bytes`` or None.",
         function="function that turns a key into bytes",
         method="serialize",
     )
     value_serializer: Serializer | None = option(
         None,
-        "Function that turns a value into bytes. Without it values are ``bytes`` or "
-        "None.",
+        "Turns a value into bytes, as ``key_serializer`` does keys. Without it values "
+        "are ``bytes`` or None.",
         function="function that turns a value into bytes",
         method="serialize",
     )
@@ -757,7 +769,7 @@ class ConsumerConfig(ClientConfig):
         "The group to join and to commit offsets for. None for no group.",
     )
     group_instance_id: str | None = option(None, "Name of a static member (KIP-345).")
-    group_protocol: str = option(
+    group_protocol: Literal["auto", "consumer", "classic"] = option(
         "auto",
         "``consumer``: KIP-848, where the group coordinator assigns the partitions. "
         "``classic``: the older protocol, where a member does. ``auto``: ``consumer`` "
@@ -818,16 +830,19 @@ class ConsumerConfig(ClientConfig):
     auto_offset_reset: str = option(
         "latest",
         "Where to start without a valid offset: ``latest``, ``earliest``, ``none`` "
-        "(raise an error) or ``by_duration:PT1H`` (KIP-1106).",
+        "(raise an error), or so long ago: a ``datetime.timedelta``, or as text "
+        "``by_duration:PT1H`` (KIP-1106).",
         synonyms=_RESETS,
+        keyword_type=_RESET,
     )
     auto_offset_reset_new_partitions: str = option(
         "earliest",
         "Where to start a partition that was added after this consumer had subscribed, "
         "or while its group was down: a value of ``auto_offset_reset`` (KIP-1327).",
         synonyms=_RESETS,
+        keyword_type=_RESET,
     )
-    isolation_level: str = option(
+    isolation_level: Literal["read_uncommitted", "read_committed"] = option(
         "read_uncommitted",
         "``read_committed`` skips the records of aborted transactions and waits for "
         "open ones.",
@@ -903,6 +918,10 @@ class ConsumerConfig(ClientConfig):
     )
 
     def __post_init__(self) -> None:
+        for name in ("auto_offset_reset", "auto_offset_reset_new_partitions"):
+            policy: object = getattr(self, name)
+            if isinstance(policy, timedelta):
+                object.__setattr__(self, name, _reset_of(name, policy))
         _check(self)
         if self.partition_assignment_strategy is not None:
             strategy = _parse_strategy(self.partition_assignment_strategy)
@@ -965,7 +984,11 @@ class ConsumerConfig(ClientConfig):
             )
 
 
-def _reset_duration_ms(name: str, policy: str) -> int | None:
+def _reset_duration_ms(name: str, policy: object) -> int | None:
+    if not isinstance(policy, str):
+        raise wrong_value(
+            name, policy, "has the wrong type: str or timedelta is needed"
+        )
     kind, colon, text = policy.partition(":")
     if not colon and kind in {"latest", "earliest", "none"}:
         return None
@@ -978,6 +1001,14 @@ def _reset_duration_ms(name: str, policy: str) -> int | None:
             "with an ISO 8601 duration such as PT1H",
         )
     return duration
+
+
+def _reset_of(name: str, ago: timedelta) -> str:
+    """Return the text of a policy that goes back by a duration."""
+    if ago < timedelta(0):
+        raise wrong_value(name, ago, "is negative")
+    milliseconds = ago // timedelta(milliseconds=1)
+    return f"by_duration:PT{milliseconds / 1000:.3f}S"
 
 
 def _login_of(

@@ -20,7 +20,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import Field, field, fields
 from functools import partial
-from inspect import iscoroutinefunction
+from inspect import getattr_static, iscoroutinefunction, isfunction
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -244,6 +244,10 @@ def _check_type(name: str, value: object, wanted: tuple[type, ...]) -> None:
 
 def _check_function(name: str, value: object, facts: Option) -> None:
     method = facts.method
+    if isinstance(value, type) and isfunction(getattr_static(value, method, None)):
+        raise wrong_value(
+            name, value, f"is a class: pass an object, {value.__name__}()"
+        )
     if value is None or (method and callable(getattr(value, method, None))):
         return
     if not callable(value):

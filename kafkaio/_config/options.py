@@ -6,6 +6,7 @@ Generated from ``configs.py`` by ``python -m codegen.options``: do not edit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from kafkaio._config.configs import (
@@ -127,8 +128,8 @@ class ConsumerOptions(ClientOptions, total=False):
     offset_store: OffsetStore | None
     enable_auto_commit: bool
     auto_commit_interval_ms: int
-    auto_offset_reset: str
-    auto_offset_reset_new_partitions: str
+    auto_offset_reset: Literal["latest", "earliest", "none"] | timedelta
+    auto_offset_reset_new_partitions: Literal["latest", "earliest", "none"] | timedelta
     isolation_level: Literal["read_uncommitted", "read_committed"]
     fetch_min_bytes: int
     fetch_max_bytes: int

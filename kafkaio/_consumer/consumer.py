@@ -19,8 +19,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Self, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, Unpack, overload
 from uuid import UUID
 
 from kafkaio._arguments import (
@@ -43,7 +44,7 @@ from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.lanes import LaneIterator
 from kafkaio._consumer.parallel.ports import (
-    EndingTransactionPort,
+    OpenTransactionPort,
     TransactionMakerPort,
 )
 from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
@@ -94,12 +95,14 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-TransactionT = TypeVar("TransactionT", bound=EndingTransactionPort)
+TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
 #: Where a group can be rewound to.
-RewindTo: TypeAlias = int | OffsetAndMetadata | str
+RewindTo: TypeAlias = (
+    int | OffsetAndMetadata | Literal["earliest", "latest"] | timedelta
+)
 
 
 @public("kafkaio")
@@ -1185,8 +1188,9 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         cancelled, the offsets may be committed all the same.
 
         Args:
-            to: by partition, the offset of the next record to read; or ``earliest``,
-                ``latest`` or ``by_duration:...``, as for ``auto_offset_reset``.
+            to: by partition, the offset of the next record to read; ``earliest`` or
+                ``latest``; or so long ago: a `datetime.timedelta`, or as text
+                ``by_duration:...``, as for ``auto_offset_reset``.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Returns:
@@ -1448,6 +1452,10 @@ def _times_of(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
 
 
 def _place_of(place: RewindTo) -> OffsetAndMetadata | Reset:
+    if isinstance(place, timedelta):
+        if place < timedelta(0):
+            raise ArgumentValueError(f"{place!r} is negative: it goes back by this")
+        return Reset(ResetTo.DURATION, place // timedelta(milliseconds=1))
     if not isinstance(place, str):
         return _readable(place)
     kind, _, duration = place.partition(":")

@@ -139,7 +139,8 @@ def plan(
     make: Callable[..., PlainRecord | Draft] = maker.make_in_context
     if type(topic) is str and maker.is_simple:
         make = maker.make
-    return (_planned(make, topic, value) for value in values)
+    # A copy: the caller may change a list while a serializer is awaited.
+    return (_planned(make, topic, value) for value in list(values))
 
 
 def _planned(

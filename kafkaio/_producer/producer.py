@@ -841,7 +841,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
 
     async def partitions_for(
         self,
-        topic: str,
+        topic: str | Topic[Any, Any],
         timeout: float | None = None,
     ) -> tuple[int, ...]:
         """Return the partitions of a topic, from the metadata or from the cluster.

@@ -131,11 +131,14 @@ class SerializerWaits:
                 call.deadline, partial(self._time_out, call)
             )
             try:
-                return await awaited
+                result = await awaited
             finally:
                 timer.cancel()
                 call.scope = None
-        assert call.error is not None  # else nobody has cancelled the scope
+            if call.error is None:
+                return result
+        # Or it has swallowed its cancellation: its turn is over all the same.
+        assert call.error is not None
         raise call.error
 
     async def turn(self, call: WaitingCall) -> None:
@@ -145,9 +148,6 @@ class SerializerWaits:
             ClosedError: the producer was closed.
             KafkaError: the transaction of the call has ended.
         """
-        # Race: it failed while the serializer returned.
-        if call.error is not None:
-            raise call.error
         if self._queues[call.topic][0] is call:
             return
         call.turn = asyncio.get_running_loop().create_future()

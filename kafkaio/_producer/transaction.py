@@ -412,7 +412,7 @@ class Transaction(Generic[K_contra, V_contra]):
 
     def _take(
         self,
-        topic: str,
+        topic: str | Topic[Any, Any],
         value: object,
         key: object,
         headers: Headers,

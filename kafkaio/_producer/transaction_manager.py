@@ -684,6 +684,8 @@ class TransactionManager:
         for receipt in self._accumulator.drop_unsent(not_sent):
             self._report(receipt)
         self._space.fail_waiting(error)
+        if run is not None:
+            run.on_closed()
         if self._sender is not None:
             self._sender.wake()
 

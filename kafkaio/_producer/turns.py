@@ -24,7 +24,7 @@ class Run:
     """One transaction, from its begin to its end.
 
     Attributes:
-        on_closed: called when it takes no more in.
+        on_closed: called when it takes no more in; perhaps more than once.
         is_open: whether records and offsets are taken in.
         is_revoked: whether a partition that it works on is to be revoked.
         outcome: how it ended; None while it has not.

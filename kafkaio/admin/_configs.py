@@ -23,6 +23,7 @@ from kafkaio.admin._types import (
     ConfigChangeType,
     ConfigEntry,
     ConfigResource,
+    ConfigResourceName,
     ConfigResourceType,
     ConfigSource,
     ConfigSynonym,
@@ -194,7 +195,7 @@ class Configs(Subject):
 
     async def list_config_resources(
         self,
-        types: Iterable[ConfigResourceType | str] | None = None,
+        types: Iterable[ConfigResourceType | ConfigResourceName] | None = None,
         *,
         timeout: float | None = None,
     ) -> list[ConfigResource]:

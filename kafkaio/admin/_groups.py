@@ -37,7 +37,9 @@ from kafkaio.admin._types import (
     GroupListing,
     GroupMember,
     GroupState,
+    GroupStateName,
     GroupType,
+    GroupTypeName,
     OffsetReset,
     OffsetTarget,
     PartitionLag,
@@ -97,8 +99,8 @@ class Groups(Subject):
     async def list_groups(
         self,
         *,
-        states: Iterable[GroupState | str] | None = None,
-        types: Iterable[GroupType | str] | None = None,
+        states: Iterable[GroupState | GroupStateName] | None = None,
+        types: Iterable[GroupType | GroupTypeName] | None = None,
         timeout: float | None = None,
     ) -> dict[str, GroupListing]:
         """List the groups of the cluster, of all coordinators.

@@ -26,6 +26,7 @@ from kafkaio.admin._asking import all_brokers, ask, final_at, outcome
 from kafkaio.admin._checks import distinct, items_of, member_of
 from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
+    ElectionName,
     ElectionType,
     LogDirectory,
     NewPartitions,
@@ -120,7 +121,7 @@ class Partitions(Subject):
 
     async def elect_leaders(
         self,
-        election: ElectionType | str = "preferred",
+        election: ElectionType | ElectionName = "preferred",
         partitions: Iterable[TopicPartition] | None = None,
         *,
         timeout: float | None = None,

@@ -56,6 +56,7 @@ from kafkaio.admin._types import (
     TransactionDescription,
     TransactionListing,
     TransactionState,
+    TransactionStateName,
 )
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -107,7 +108,7 @@ class Transactions(Subject):
     async def list_transactions(
         self,
         *,
-        states: Iterable[TransactionState | str] | None = None,
+        states: Iterable[TransactionState | TransactionStateName] | None = None,
         producer_ids: Iterable[int] | None = None,
         duration_ms: int | None = None,
         pattern: str | None = None,

@@ -151,6 +151,10 @@ class ElectionType(StrEnum):
     UNCLEAN = "unclean"  #: any that is alive; records may be lost
 
 
+#: The same, as text.
+ElectionName: TypeAlias = Literal["preferred", "unclean"]
+
+
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class PartitionReassignment:
@@ -329,6 +333,12 @@ class ConfigResourceType(StrEnum):
     GROUP = "group"
 
 
+#: The same, as text.
+ConfigResourceName: TypeAlias = Literal[
+    "topic", "broker", "broker logger", "client metrics", "group"
+]
+
+
 @public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
@@ -396,6 +406,10 @@ class GroupType(StrEnum):
         return cls.UNKNOWN
 
 
+#: The same, as text, for filters.
+GroupTypeName: TypeAlias = Literal["classic", "consumer", "share", "streams"]
+
+
 @public("kafkaio.admin")
 class GroupState(StrEnum):
     """The state of a group; the values are Kafka's names."""
@@ -414,6 +428,19 @@ class GroupState(StrEnum):
     def _missing_(cls, value: object) -> GroupState:
         del value
         return cls.UNKNOWN
+
+
+#: The same, as text, for filters.
+GroupStateName: TypeAlias = Literal[
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "Stable",
+    "Empty",
+    "Dead",
+    "NotReady",
+]
 
 
 @public("kafkaio.admin")
@@ -1192,6 +1219,19 @@ class TransactionState(StrEnum):
             TransactionState.COMPLETE_ABORT,
             TransactionState.DEAD,
         }
+
+
+#: The same, as text, for filters.
+TransactionStateName: TypeAlias = Literal[
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+]
 
 
 @public("kafkaio.admin")

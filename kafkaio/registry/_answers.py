@@ -114,12 +114,18 @@ class Where:
 # ---- failures ------------------------------------------------------------------------
 
 
-def error_of(reply: Reply, where: Where) -> RegistryError:
-    """Return the error for a reply that is no success."""
+def error_of(reply: Reply, where: Where, tried: str = "") -> RegistryError:
+    """Return the error for a reply that is no success.
+
+    Args:
+        reply: the reply.
+        where: what was asked.
+        tried: how often, in words; empty for once.
+    """
     if reply.problem:
         status = reply.status or None
         return RegistryError(
-            f"{where}: {where.clean(reply.problem)}",
+            _joined(f"{where}: {where.clean(reply.problem)}", tried),
             status=status,
             # A registry whose certificate is mended answers again; one whose schema
             # is too large will not.
@@ -131,14 +137,17 @@ def error_of(reply: Reply, where: Where) -> RegistryError:
     if status in _ABOUT_SCHEMAS or (status == _NOT_FOUND and _names_schema(code)):
         default = f"the registry answered {status} without a reason"
         return SchemaError(where.subject, reason or default, status=status, code=code)
-    hint = _hint(reply)
     text = ": ".join(part for part in (f"{where}: status {status}", reason) if part)
     return RegistryError(
-        f"{text}; {hint}" if hint else text,
+        _joined(text, _hint(reply), tried),
         status=status,
         code=code,
         retriable=reply.may_pass,
     )
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _names_schema(code: int | None) -> bool:
@@ -213,44 +222,61 @@ def read_schema(body: bytes, where: Where, *, asked: int | UUID) -> Schema:
     return _schema(given, where)
 
 
-def read_registered(
-    body: bytes,
-    where: Where,
-    *,
-    schema: Schema | None,
-    version: int | None = None,
-    number: int | None = None,
+def read_version(
+    body: bytes, where: Where, *, version: int | None = None
 ) -> RegisteredSchema:
-    """Read a schema with its subject, version and id.
+    """Read a version of a subject.
 
     Args:
         body: the answer.
         where: what was asked.
-        schema: the schema that was sent, which older registries do not repeat; None if
-            the answer must have it.
-        version: the version that was asked for; None for any.
+        version: the version that was asked for; None for the latest.
+    """
+    given = _fields(body, where)
+    _check_subject(given.get("subject"), where)
+    found = _number(given.get("version"), "version", where, least=1)
+    if version is not None and found != version:
+        raise where.wrong(f"the answer is about version {found}")
+    return RegisteredSchema(
+        subject=where.subject,
+        version=found,
+        id=_number(given.get("id"), "id", where),
+        schema=_schema(given, where),
+        guid=_guid(given, where),
+    )
+
+
+def read_registered(
+    body: bytes, where: Where, *, schema: Schema, number: int | None = None
+) -> RegisteredSchema:
+    """Read where a schema is registered that was sent.
+
+    It is returned as it was sent. Registries repeat it in part: those of Confluent
+    before 8 with the id alone, Apicurio without its type and its references.
+
+    Args:
+        body: the answer.
+        where: what was asked.
+        schema: the schema.
         number: the id that the same registry gave before; None for any.
     """
     given = _fields(body, where)
-    subject = given.get("subject")
-    if subject is not None or schema is None:
+    if (subject := given.get("subject")) is not None:
         _check_subject(subject, where)
-    found = given.get("version")
-    if found is None and schema is not None:
-        place = 0
-    else:
-        place = _number(found, "version", where, least=1)
-    if version is not None and place != version:
-        raise where.wrong(f"the answer is about version {place}")
-    own = _number(given.get("id"), "id", where)
-    if number is not None and own != number:
-        raise where.wrong(f"the schema has the id {own}, and had {number} just before")
-    has_schema = schema is None or given.get("schema") is not None
+    kind = given.get("schemaType")
+    if kind is not None and kind != schema.type:
+        raise where.wrong(f"the answer is about a schema that is not {schema.type}")
+    found = _number(given.get("id"), "id", where)
+    if number is not None and found != number:
+        raise where.wrong(
+            f"the schema has the id {found}, and had {number} just before"
+        )
+    version = given.get("version")
     return RegisteredSchema(
         subject=where.subject,
-        version=place,
-        id=own,
-        schema=_schema(given, where) if has_schema or schema is None else schema,
+        version=0 if version is None else _number(version, "version", where, least=1),
+        id=found,
+        schema=schema,
         guid=_guid(given, where),
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
+from kafkaio.registry._avro_arrow import AvroColumns, pyarrow, without_times
 from kafkaio.registry._avro_classes import ClassCodec, locate
 from kafkaio.registry._avro_guard import (
     check_data,
@@ -29,6 +30,7 @@ from kafkaio.registry._avro_schema import (
     record_of,
 )
 from kafkaio.registry._classes import Fault
+from kafkaio.registry._columns import read_rows, to_array
 from kafkaio.registry._schema import Schema, SchemaReference, SchemaType
 from kafkaio.registry._serde import (
     Read,
@@ -42,9 +44,12 @@ from kafkaio.registry._serde import (
     refused_by_class,
 )
 from kafkaio.registry._subjects import SubjectStrategy, topic_name
+from kafkaio.registry._wire import PREFIX_BYTES
 from kafkaio.serde import DeserializationContext, SerializationContext
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafkaio.registry._client import Registry
 
 T = TypeVar("T")
@@ -64,11 +69,13 @@ class Avro(Generic[T]):
     its annotations: ``int`` is ``long``, ``float`` is ``double``, a datetime is
     ``timestamp-micros``, an Enum its symbols, other classes are records of their own.
     `AvroAs` gives a field another schema, and ``__avro_schema__`` (a text, a dict, or a
-    class method that returns one) the class. With a text or a dict values are dicts.
+    class method that returns one) the class. With a text or a dict values are dicts;
+    with ``dict`` itself they are read as they were written, and written by the schema
+    of ``use_latest`` or ``schema_id``.
 
-    What was written by another schema is resolved to that of the class, or to
-    ``reader_schema``: fields that are new there get their defaults, fields that are not
-    there are left out.
+    What was written by another schema is resolved to this one, or to ``reader_schema``:
+    fields that are new there get their defaults, fields that are not there are left
+    out.
 
     The result is there at once if the schema is cached; else a coroutine asks the
     registry. A serde may be used in several threads and on several event loops.
@@ -95,7 +102,7 @@ class Avro(Generic[T]):
         SchemaError: the schema is not valid.
     """
 
-    __slots__ = ("_core", "_format")
+    __slots__ = ("_arrow", "_core", "_format")
 
     @overload
     def __init__(
@@ -151,6 +158,7 @@ class Avro(Generic[T]):
         )
         self._format = _AvroFormat(schema, tuple(references), reader_schema, namespace)
         self._core = SerdeCore(registry, self._format, options)
+        self._arrow: tuple[SerdeCore, _ArrowFormat] | None = None
 
     def serialize(
         self, value: T, context: SerializationContext, /
@@ -203,9 +211,48 @@ class Avro(Generic[T]):
         """
         await self._core.prepare(topic, is_key=is_key)
 
+    def to_arrow(self, data: Sequence[bytes | None]) -> pa.Array | None:
+        """Return a whole batch as Arrow columns, without instances of the class.
+
+        A record is a struct, a list a list, a map a map; times, dates and decimals are
+        Arrow's; a symbol of an enumeration and a UUID are strings. A union with null is
+        a column with nulls; another one is a struct of ``member0``, ``member1``, ...,
+        as in Spark. The type is that of the reader's schema, whatever wrote the
+        values.
+
+        Args:
+            data: the bytes of each value, with a prefix; None becomes a null.
+
+        Returns:
+            the array; None if the schema of a value is not cached: read that value
+            with `deserialize`, and call again.
+
+        Raises:
+            SerializationError: bytes cannot be read; the message says which.
+            SchemaError: a schema is not valid.
+            ConfigurationError: pyarrow is not installed, or the schema refers to
+                itself, or there is none.
+        """
+        if self._format.reader_schema is None:
+            raise ConfigurationError(
+                "without a schema the type of a column is open: pass reader_schema="
+            )
+        if self._arrow is None:
+            language = _ArrowFormat(self._format)
+            self._arrow = self._core.beside(language), language
+        core, language = self._arrow
+        rows = read_rows(core, data, lambda read, each: read(each, PREFIX_BYTES))
+        if rows is None:
+            return None
+        own = core.known_references(self._format.schema)
+        if own is None and language.columns is None:
+            # There are tombstones alone, and what tells the type was not asked for.
+            return pyarrow().nulls(len(rows))
+        return to_array(rows, language.prepare(own or {}).type, self._format.shown)
+
     @property
-    def schema(self) -> Schema:
-        """The schema by which values are written, unless the registry says another."""
+    def schema(self) -> Schema | None:
+        """The schema by which values are written; None if the registry says which."""
         return self._format.schema
 
     def __repr__(self) -> str:
@@ -217,9 +264,10 @@ class _AvroFormat:
 
     __slots__ = (
         "_codec",
-        "_reader",
-        "_reader_text",
+        "is_self_contained",
         "parts",
+        "reader_schema",
+        "record",
         "schema",
         "shown",
         "uses",
@@ -236,30 +284,29 @@ class _AvroFormat:
     ) -> None:
         fastavro()
         self._codec: ClassCodec | None = None
+        self.parts: Sequence[SchemaPart] = ()
+        self.uses: Sequence[str] = ()
+        self.schema: Schema | None = None
+        self.shown, self.record = "dict", ""
+        self.reader_schema: AvroType = None
+        self.is_self_contained = reader_schema is not None or not references
+        if reader_schema is not None:
+            self.reader_schema = load(_text_of(reader_schema))
+            parse(self.reader_schema, {})
+        if schema is dict:
+            return
         if isinstance(schema, type):
             self._codec = ClassCodec(schema, namespace)
-            text = _text_of(self._codec.schema)
-        else:
-            text = _text_of(schema)
+        text = _text_of(self._codec.schema if self._codec else schema)
         self.schema = Schema(text, "AVRO", references)
         check_size(self.schema)
         loaded = load(text)
-        self.shown = schema.__name__ if isinstance(schema, type) else record_of(loaded)
-        self.parts: Sequence[SchemaPart] = ()
-        self.uses: Sequence[str] = ()
+        self.record = record_of(loaded)
+        self.shown = self._codec.kind.__name__ if self._codec else self.record
         if not references:
             parse(loaded, {})
-        self._reader: AvroType = None
-        if reader_schema is not None:
-            self._reader = load(_text_of(reader_schema))
-            parse(self._reader, {})
-        elif self._codec is not None:
-            self._reader = loaded
-
-    @property
-    def record(self) -> str:
-        """The full name of the record; empty if the schema has none."""
-        return record_of(load(self.schema.text))
+        if reader_schema is None:
+            self.reader_schema = loaded
 
     def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
         """Return no bytes: one schema has one type."""
@@ -277,7 +324,11 @@ class _AvroFormat:
         return _compile_write(parsed, self._codec, extract, prefix)
 
     def reader(
-        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+        self,
+        schema: Schema,
+        references: Mapping[str, Schema],
+        indexes: bytes | None,
+        own: Mapping[str, Schema],
     ) -> Read:
         """Compile how what a schema wrote is read."""
         if indexes:
@@ -285,12 +336,77 @@ class _AvroFormat:
         writer = parse(load(schema.text), references)
         build = None if self._codec is None else self._codec.build
         reader = None
-        if self._reader is not None:
-            reader = parse(self._reader, references if self._codec is None else {})
+        if self.reader_schema is not None:
+            reader = parse(self.reader_schema, {} if self.is_self_contained else own)
             if is_same_data(writer, reader):
                 reader = None
         read = _compile_read(writer, reader, is_tagged=self._codec is not None)
         return read if build is None else _compile_build(read, build, self.shown)
+
+
+class _ArrowFormat:
+    """Avro, read as what pyarrow takes."""
+
+    __slots__ = ("_format", "_reader", "columns", "parts", "record", "schema", "uses")
+
+    type: SchemaType = "AVRO"
+
+    def __init__(self, language: _AvroFormat) -> None:
+        self._format = language
+        self.schema, self.record = language.schema, language.record
+        self.parts, self.uses = language.parts, language.uses
+        #: Known with the first value: what the schema refers to may be needed.
+        self.columns: AvroColumns | None = None
+        self._reader: AvroType = language.reader_schema
+
+    def prepare(self, own: Mapping[str, Schema]) -> AvroColumns:
+        """Find the type in Arrow, if that has not been done.
+
+        Args:
+            own: what the schema of the columns refers to.
+        """
+        if self.columns is None:
+            references = {} if self._format.is_self_contained else own
+            self.columns = AvroColumns(parse(self._reader, references))
+        return self.columns
+
+    def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
+        """Return no bytes: nothing is written."""
+        return self._format.indexes(schema, references)
+
+    def writer(
+        self, schema: Schema, references: Mapping[str, Schema], prefix: bytes
+    ) -> Write:
+        """Compile how values are written, as the format itself does."""
+        return self._format.writer(schema, references, prefix)
+
+    def reader(
+        self,
+        schema: Schema,
+        references: Mapping[str, Schema],
+        indexes: bytes | None,
+        own: Mapping[str, Schema],
+    ) -> Read:
+        """Compile how what a schema wrote is read as what pyarrow takes."""
+        del indexes
+        convert = self.prepare(own).convert
+        writer = _parse_plain(load(schema.text), references)
+        needed = {} if self._format.is_self_contained else own
+        reader: ParsedAvro | None = _parse_plain(self._reader, needed)
+        if reader is not None and is_same_data(writer, reader):
+            reader = None
+        read = _compile_read(writer, reader, is_tagged=True)
+        if convert is None:
+            return read
+        return lambda data, start: convert(read(data, start))
+
+
+def _parse_plain(schema: AvroType, references: Mapping[str, Schema]) -> ParsedAvro:
+    plain = {
+        name: Schema(json.dumps(without_times(load(each.text))))
+        for name, each in references.items()
+    }
+    return parse(without_times(schema), plain)
 
 
 def _text_of(schema: object) -> str:

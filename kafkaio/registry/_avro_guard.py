@@ -292,8 +292,6 @@ def _explain_scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Fault |
         return Fault((), f"is none of the symbols of {simple_name(schema['name'])}")
     if logical == "decimal":
         return _explain_decimal(schema, value)
-    if logical == "uuid" and isinstance(value, UUID):
-        return None
     return _explain_bytes(kind, schema, value)
 
 

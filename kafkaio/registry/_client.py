@@ -39,6 +39,7 @@ from kafkaio.registry._answers import (
     read_numbers,
     read_registered,
     read_schema,
+    read_version,
 )
 from kafkaio.registry._cache import AgingCache, IdentityCache, LruCache
 from kafkaio.registry._flights import Flights
@@ -551,7 +552,7 @@ class Registry:
         call = Call("GET", f"/subjects/{name}/versions/latest", subject=subject)
 
         async def ask() -> RegisteredSchema:
-            found = await self._fetch(call, partial(read_registered, schema=None))
+            found = await self._fetch(call, read_version)
             self._latest.put(subject, found, now())
             self._learn(found)
             return found
@@ -573,7 +574,7 @@ class Registry:
         call = Call("GET", f"/subjects/{name}/versions/{number}", subject=subject)
 
         async def ask() -> RegisteredSchema:
-            read = partial(read_registered, schema=None, version=number)
+            read = partial(read_version, version=number)
             found = await self._fetch(call, read)
             self._learn(found)
             return found

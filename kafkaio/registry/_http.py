@@ -28,7 +28,6 @@ from urllib.parse import urlencode
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now, roll, wall_ms
 from kafkaio._version import __version__
-from kafkaio.errors import RegistryError
 from kafkaio.registry._address import Address
 from kafkaio.registry._answers import Reply, Where, error_of
 from kafkaio.registry._attempts import Attempt, Attempts
@@ -204,25 +203,20 @@ class Http:
             RegistryError: there is no answer in time, or another refusal.
         """
         one = _Asking(self, call, flights)
+        began = now()
         limit = asyncio.timeout(self._settings.timeout)
         try:
             async with limit, connections as client:
-                reply = await one.run(client, now() + self._settings.timeout)
+                reply = await one.run(client, began + self._settings.timeout)
         except TimeoutError:
             # A provider of tokens may raise one of its own.
             if not limit.expired():
                 raise
             reply = one.last
-        # Outside of the handler, so that no error has another one as its context.
-        if limit.expired():
-            late = f"no answer within {self._settings.timeout:g} s"
-            raise RegistryError(
-                f"{one.where}: {late}{one.because}",
-                status=reply.status or None,
-                retriable=True,
-            )
         if not reply.is_success:
-            raise error_of(reply, one.where)
+            # Outside of the handler, so that no error has another one as its context.
+            tried = f"{one.made} attempts in {now() - began:.3g} s"
+            raise error_of(reply, one.where, tried if one.made > 1 else "")
         return reply.body, one.where
 
     async def headers(self, address: Address, flights: Flights) -> dict[str, str]:
@@ -251,15 +245,10 @@ class _Asking:
         self._call = call
         self._flights = flights
         self._settings = http.settings
-        self.last = Reply(problem="it does not answer")
+        self.last = Reply(problem=f"no answer within {self._settings.timeout:g} s")
         self.where = http.where(call)
-
-    @property
-    def because(self) -> str:
-        """Why there is no answer, behind a colon; empty if nothing is known."""
-        if self.last.problem:
-            return f": {self.where.clean(self.last.problem)}"
-        return f": the last status was {self.last.status}" if self.last.status else ""
+        #: How many requests were sent, to any address.
+        self.made = 0
 
     async def run(self, client: httpx.AsyncClient, deadline: float) -> Reply:
         """Return the answer, or the last failure."""
@@ -287,13 +276,19 @@ class _Asking:
     ) -> Reply:
         address = self._settings.addresses[attempt.address]
         self.where = self._http.where(self._call, address)
-        headers = await self._http.headers(address, self._flights)
+        headers = await self._headers(address)
         reply = await self._send(client, address, headers, attempt)
         if reply.status == _UNAUTHORIZED and self._http.refused(headers):
             # The token was revoked before its end: a new one may do.
-            headers = await self._http.headers(address, self._flights)
+            headers = await self._headers(address)
             reply = await self._send(client, address, headers, attempt)
         return reply
+
+    async def _headers(self, address: Address) -> dict[str, str]:
+        headers = await self._http.headers(address, self._flights)
+        # Again: a token may be new, and no error may show it.
+        self.where = self._http.where(self._call, address)
+        return headers
 
     async def _send(
         self,
@@ -303,6 +298,7 @@ class _Asking:
         attempt: Attempt,
     ) -> Reply:
         self._http.requests += 1
+        self.made += 1
         began = now()
         opened: list[_StreamPort] = []
         limit = asyncio.timeout(attempt.limit)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
+from kafkaio.registry._columns import read_rows
+from kafkaio.registry._json_arrow import JsonColumns
 from kafkaio.registry._json_classes import schema_of
 from kafkaio.registry._schema import Schema, SchemaReference, SchemaType
 from kafkaio.registry._serde import (
@@ -21,9 +23,12 @@ from kafkaio.registry._serde import (
     field_path,
 )
 from kafkaio.registry._subjects import SubjectStrategy, topic_name
+from kafkaio.registry._wire import PREFIX_BYTES
 from kafkaio.serde import DeserializationContext, Json, SerializationContext
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kafkaio.registry._client import Registry
 
 T = TypeVar("T")
@@ -44,7 +49,9 @@ class JsonSchema(Generic[T]):
     The schema is that of a class, or its text. Classes are those of
     `kafkaio.serde.Json`, and values are written and read as it does: pydantic and
     msgspec give the schemas of their classes, and that of a dataclass or TypedDict
-    follows from its annotations. With a text or a dict values are dicts.
+    follows from its annotations. With a text or a dict values are dicts; with ``dict``
+    itself they are read whatever their schema is, and written by the one of
+    ``use_latest`` or ``schema_id``.
 
     A value is validated by the schema before it is written, and what was read by the
     schema that wrote it. Whatever a schema refers to with ``$ref`` stands in it or in
@@ -76,7 +83,7 @@ class JsonSchema(Generic[T]):
         SchemaError: the schema is not valid.
     """
 
-    __slots__ = ("_core", "_format")
+    __slots__ = ("_columns", "_core", "_format")
 
     @overload
     def __init__(
@@ -129,6 +136,7 @@ class JsonSchema(Generic[T]):
         )
         self._format = _JsonFormat(schema, tuple(references), validate=validate)
         self._core = SerdeCore(registry, self._format, options)
+        self._columns: JsonColumns | None = None
 
     def serialize(
         self, value: T, context: SerializationContext, /
@@ -182,9 +190,44 @@ class JsonSchema(Generic[T]):
         """
         await self._core.prepare(topic, is_key=is_key)
 
+    def to_arrow(self, data: Sequence[bytes | None]) -> pa.Array | None:
+        """Return a whole batch as Arrow columns, without instances of the class.
+
+        An object is a struct, or a map where it has no named properties; an array is a
+        list. Strings of the formats ``date-time``, ``date`` and ``time`` are Arrow's
+        times. What may be of several types is a string, of JSON where it is none. The
+        type is that of the serde's own schema: what has another is an error, what is
+        not in it is left out. Values are not validated otherwise.
+
+        Args:
+            data: the bytes of each value, with a prefix; None becomes a null.
+
+        Returns:
+            the array; None if the schema of a value is not cached: read that value
+            with `deserialize`, and call again.
+
+        Raises:
+            SerializationError: bytes cannot be read; the message says which.
+            SchemaError: a schema is not valid, or refers to what is not there.
+            ConfigurationError: pyarrow is not installed, or the schema refers to
+                itself.
+        """
+        schema = self._format.schema
+        if schema is None:
+            raise ConfigurationError("without a schema the type of a column is open")
+        payloads = read_rows(self._core, data, lambda _, each: each[PREFIX_BYTES:])
+        if payloads is None:
+            return None
+        if self._columns is None:
+            references = self._core.known_references(schema)
+            if references is None:
+                return None
+            self._columns = JsonColumns(schema, references)
+        return self._columns.array(payloads)
+
     @property
-    def schema(self) -> Schema:
-        """The schema by which values are written, unless the registry says another."""
+    def schema(self) -> Schema | None:
+        """The schema by which values are written; None if the registry says which."""
         return self._format.schema
 
     def __repr__(self) -> str:
@@ -205,8 +248,16 @@ class _JsonFormat:
         *,
         validate: bool,
     ) -> None:
+        self._validate = validate
+        self._json: Json[Any] = Json()
+        self.parts: Sequence[SchemaPart] = ()
+        self.uses: Sequence[str] = ()
+        self.schema: Schema | None = None
+        self.record = ""
+        self.shown = "dict"
+        if schema is dict:
+            return
         if isinstance(schema, str | Mapping):
-            self._json: Json[Any] = Json()
             text = schema if isinstance(schema, str) else _text_of(schema)
         elif isinstance(schema, type):
             self._json = Json(schema)
@@ -222,9 +273,6 @@ class _JsonFormat:
         title = loaded.get("title") if isinstance(loaded, dict) else None
         self.record = title if isinstance(title, str) else ""
         self.shown = schema.__name__ if isinstance(schema, type) else self.record
-        self._validate = validate
-        self.parts: Sequence[SchemaPart] = ()
-        self.uses: Sequence[str] = ()
         if validate and not references:
             _Validator(self.schema, {})
 
@@ -253,9 +301,14 @@ class _JsonFormat:
         return write
 
     def reader(
-        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+        self,
+        schema: Schema,
+        references: Mapping[str, Schema],
+        indexes: bytes | None,
+        own: Mapping[str, Schema],
     ) -> Read:
         """Return how what a schema wrote is read."""
+        del own
         if indexes:
             raise SchemaError("", "is JSON, and the header names a message in it")
         plain = Json()

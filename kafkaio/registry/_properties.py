@@ -45,7 +45,7 @@ _ELSEWHERE: Final = {
     "use.latest.with.metadata": "it is not in kafkaio",
     "latest.compatibility.strict": "it is not in kafkaio",
     "id.compatibility.strict": "it is not in kafkaio",
-    "normalize.schemas": "use normalize=True of Registry.register and lookup",
+    "normalize.schemas": "use normalize= of Avro, JsonSchema and Protobuf",
     "use.schema.id": "use schema_id= of Avro, JsonSchema and Protobuf",
     "subject.name.strategy": _STRATEGY,
     "subject.name.strategy.type": _STRATEGY,
@@ -171,6 +171,8 @@ class _Properties:
             ConfigurationError: names the property, and what may be meant.
         """
         for name in self._values:
+            if name in _KNOWN:
+                raise ConfigurationError(f"{name} has no effect beside the others")
             raise _unknown(name)
 
 

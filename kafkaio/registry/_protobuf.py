@@ -54,6 +54,7 @@ class Protobuf(Generic[MessageT]):
 
     ::
 
+        registry = Registry("http://localhost:8081")
         orders = kafkaio.Topic("orders", value=Protobuf(OrderMessage, registry))
 
     The schema is the file of the class. The files that it imports are registered first,
@@ -222,10 +223,14 @@ class _ProtobufFormat:
         return write
 
     def reader(
-        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+        self,
+        schema: Schema,
+        references: Mapping[str, Schema],
+        indexes: bytes | None,
+        own: Mapping[str, Schema],
     ) -> Read:
         """Return how messages that name a schema are read."""
-        del references
+        del references, own
         tree = messages_of(schema.text)
         parse, error_type = self._kind.FromString, self._errors.DecodeError
 

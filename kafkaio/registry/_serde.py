@@ -119,8 +119,8 @@ class FormatPort(Protocol):
         ...
 
     @property
-    def schema(self) -> Schema:
-        """The schema of the values, without references to parts."""
+    def schema(self) -> Schema | None:
+        """The schema of the values, without references to parts; None for any."""
         ...
 
     @property
@@ -144,7 +144,11 @@ class FormatPort(Protocol):
         ...
 
     def reader(
-        self, schema: Schema, references: Mapping[str, Schema], indexes: bytes | None
+        self,
+        schema: Schema,
+        references: Mapping[str, Schema],
+        indexes: bytes | None,
+        own: Mapping[str, Schema],
     ) -> Read:
         """Compile how what a schema wrote is read.
 
@@ -152,6 +156,7 @@ class FormatPort(Protocol):
             schema: the schema.
             references: what it refers to.
             indexes: the message indexes; None if the bytes begin with them.
+            own: what the schema of the values refers to.
         """
         ...
 
@@ -218,6 +223,7 @@ class SerdeCore:
         "_of_values",
         "_options",
         "_readers",
+        "_references",
         "_registry",
     )
 
@@ -237,6 +243,8 @@ class SerdeCore:
         self._by_subject: dict[str, _Writer] = {}
         # By the prefix of the bytes, or by the id and indexes of a header.
         self._readers: dict[object, Read] = {}
+        # Of the schemas that refer to others, which only a request can find.
+        self._references: dict[Schema, Mapping[str, Schema]] = {}
 
     # -- writing -----------------------------------------------------------------------
 
@@ -282,8 +290,10 @@ class SerdeCore:
         if options.schema_id is not None or options.use_latest or language.uses:
             return None
         schema = language.schema
+        if schema is None or schema.references:
+            return None
         registered = self._registry.known_id(subject, schema)
-        if registered is None or schema.references:
+        if registered is None:
             return None
         return self._compile_writer(replace(registered, schema=schema), {})
 
@@ -291,9 +301,7 @@ class SerdeCore:
         registered = await self._find_registered(subject)
         if registered.schema.type != self._format.type:
             raise SchemaError(subject, self._wrong_type(registered.schema))
-        references: Mapping[str, Schema] = {}
-        if registered.schema.references:
-            references = await self._registry.references(registered.schema)
+        references = await self._find_references(registered.schema)
         # Another call may have been here while this one waited.
         return self._by_subject.get(subject) or self._compile_writer(
             replace(registered, subject=subject), references
@@ -315,6 +323,11 @@ class SerdeCore:
     async def _own_schema(self) -> Schema:
         """Return the schema of the format, its parts registered and referred to."""
         language = self._format
+        if language.schema is None:
+            raise ConfigurationError(
+                "values have no schema of their own to be written by: pass "
+                "use_latest=True or schema_id="
+            )
         found: dict[str, SchemaReference] = {}
         for part in language.parts:
             references = tuple(found[name] for name in part.uses)
@@ -395,9 +408,13 @@ class SerdeCore:
 
     def _known_reader(self, name: SchemaName, key: object) -> Read | None:
         schema = self._registry.known(name.id)
-        if schema is None or schema.references:
+        if schema is None:
             return None
-        return self._compile_reader(name, key, schema, {})
+        references = self.known_references(schema)
+        own = self.known_references(self._format.schema)
+        if references is None or own is None:
+            return None
+        return self._compile_reader(name, key, schema, references, own)
 
     async def _find_reader(self, name: SchemaName, key: object) -> Read:
         registry = self._registry
@@ -405,13 +422,23 @@ class SerdeCore:
             schema = await registry.schema_by_guid(name.id)
         else:
             schema = await registry.schema(name.id)
-        references: Mapping[str, Schema] = {}
-        if schema.references:
-            references = await registry.references(schema)
+        references = await self._find_references(schema)
+        own = await self._find_references(self._format.schema)
         # Another call may have been here while this one waited.
         return self._readers.get(key) or self._compile_reader(
-            name, key, schema, references
+            name, key, schema, references, own
         )
+
+    async def _find_references(self, schema: Schema | None) -> Mapping[str, Schema]:
+        if schema is None or not schema.references:
+            return {}
+        found = self._references.get(schema)
+        if found is None:
+            found = await self._registry.references(schema)
+            if len(self._references) >= MOST_READERS:
+                self._references.clear()
+            self._references[schema] = found
+        return found
 
     def _compile_reader(
         self,
@@ -419,16 +446,29 @@ class SerdeCore:
         key: object,
         schema: Schema,
         references: Mapping[str, Schema],
+        own: Mapping[str, Schema],
     ) -> Read:
         with _Naming("", name.id):
             if schema.type != self._format.type:
                 raise SchemaError("", self._wrong_type(schema))
             check_size(schema)
-            read = self._format.reader(schema, references, name.indexes)
+            read = self._format.reader(schema, references, name.indexes, own)
         if len(self._readers) >= MOST_READERS:
             self._readers.clear()
         self._readers[key] = read
         return read
+
+    def beside(self, language: FormatPort) -> SerdeCore:
+        """Return a core that reads the same schemas in another way."""
+        other = SerdeCore(self._registry, language, self._options)
+        other._references = self._references
+        return other
+
+    def known_references(self, schema: Schema | None) -> Mapping[str, Schema] | None:
+        """Return what a schema refers to, if that is cached."""
+        if schema is None or not schema.references:
+            return {}
+        return self._references.get(schema)
 
     def known_reader(self, data: bytes) -> Read | None:
         """Return what reads bytes with a prefix, if their schema is cached.

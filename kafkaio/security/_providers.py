@@ -25,7 +25,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -56,8 +56,10 @@ _SERVER_ERROR: Final = 500
 _MAX_REASON: Final = 500
 #: A hundred years: a longer lifetime is a mistake, such as milliseconds for seconds.
 _LONGEST_LIFE: Final = 100 * 365 * 86_400
+#: How an assertion is signed.
+Algorithm: TypeAlias = Literal["RS256", "ES256"]
 #: By algorithm, the class of joserfc that reads its keys.
-_KEY_TYPES: Final = {"RS256": "RSAKey", "ES256": "ECKey"}
+_KEY_TYPES: Final[Mapping[Algorithm, str]] = {"RS256": "RSAKey", "ES256": "ECKey"}
 _MSK_MODULE: Final = "aws_msk_iam_sasl_signer"
 
 #: A file with a signed JWT, or an async callable that returns one.
@@ -254,7 +256,7 @@ class SignedAssertion:
         key_file: str | os.PathLike[str],
         *,
         passphrase: str | None = None,
-        algorithm: str = "RS256",
+        algorithm: Algorithm = "RS256",
         audience: str | None = None,
         issuer: str | None = None,
         subject: str | None = None,
@@ -263,16 +265,14 @@ class SignedAssertion:
         has_id: bool = False,
         template_file: str | os.PathLike[str] | None = None,
     ) -> None:
-        if algorithm not in _KEY_TYPES:
-            known = ", ".join(_KEY_TYPES)
-            raise wrong_value("algorithm", algorithm, f"is none of {known}")
+        signing = _known_algorithm(algorithm)
         if not 0 < lifetime <= _LONGEST_LIFE or not 0 <= leeway <= _LONGEST_LIFE:
             raise wrong_value("lifetime", lifetime, "is not a possible lifetime")
         if find_spec("joserfc") is None:
             raise _missing("SignedAssertion", "joserfc", "oauth")
         self._key_file = os.fspath(key_file)
         self._passphrase = passphrase
-        self._algorithm = algorithm
+        self._algorithm = signing
         self._lifetime = lifetime
         self._leeway = leeway
         self._has_id = has_id
@@ -592,6 +592,13 @@ def _msk_for(facts: MskFacts) -> MskToken:
     )
 
 
+def _known_algorithm(name: str) -> Algorithm:
+    for known in _KEY_TYPES:
+        if name == known:
+            return known
+    raise wrong_value("algorithm", name, f"is none of {', '.join(_KEY_TYPES)}")
+
+
 def _assertion_for(facts: AssertionFacts) -> Assertion:
     if facts.file:
         return facts.file
@@ -599,7 +606,7 @@ def _assertion_for(facts: AssertionFacts) -> Assertion:
     return SignedAssertion(
         facts.key_file,
         passphrase=facts.passphrase or None,
-        algorithm=facts.algorithm,
+        algorithm=_known_algorithm(facts.algorithm),
         audience=claims.get("aud"),
         issuer=claims.get("iss"),
         subject=claims.get("sub"),

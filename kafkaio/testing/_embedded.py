@@ -51,6 +51,7 @@ from kafkaio.testing._broker.properties import (
 )
 from kafkaio.testing._broker.store import DiskStore, MemoryStore
 from kafkaio.testing._broker.telemetry import PushedTelemetry
+from kafkaio.testing._broker.versions import Release
 from kafkaio.testing._handlers import apis_of
 from kafkaio.testing._security.config import SecurityConfig
 from kafkaio.testing._security.files import Certificates, TlsFiles
@@ -167,7 +168,7 @@ class Broker:
         nodes: int = 1,
         topics: Mapping[str, int] | None = None,
         data_dir: str | Path | None = None,
-        as_version: str = "4.3",
+        as_version: Release = "4.3",
         host: str = "127.0.0.1",
         port: int = 0,
         auto_create_topics: bool = True,

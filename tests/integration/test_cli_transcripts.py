@@ -26,7 +26,7 @@ import pytest
 import kafkaio
 from kafkaio._cli.registry import COMMANDS
 from kafkaio._cli.root import root
-from kafkaio.testing import Broker
+from kafkaio.testing import Broker, SchemaRegistry
 from tests.support.cli import environment
 from tests.support.transcripts import Masks, Step, read, replay, text_of
 
@@ -126,7 +126,20 @@ async def transactions(broker: Broker) -> AsyncIterator[None]:
         yield
 
 
-SCENES: Final[Mapping[str, Scene]] = {"groups": members, "transactions": transactions}
+@asynccontextmanager
+async def registry(broker: Broker) -> AsyncIterator[None]:
+    """A schema registry, which the environment names."""
+    del broker
+    async with SchemaRegistry() as registry:
+        with environment(KAFKAIO_REGISTRY_URL=registry.url):
+            yield
+
+
+SCENES: Final[Mapping[str, Scene]] = {
+    "groups": members,
+    "schemas": registry,
+    "transactions": transactions,
+}
 MASKS: Final[Mapping[str, Masks]] = {
     "bench": [(r"()\b\d+(?:[.,]\d+)*(?!\])()", "<n>")],
     "cluster": [(r"()(?<![\w-])[\w-]{22}(?![\w-])()", "<id>")],

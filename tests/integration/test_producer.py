@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from typing import Any
 
 import anyio.to_thread
@@ -23,6 +24,7 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafkaio.serde import SerializationContext, Topic
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import Record, TopicPartition
@@ -110,6 +112,46 @@ async def test_records_arrive_as_they_were_sent(
             assert [(r.offset, r.timestamp) for r in records] == [
                 (metas[n].offset, metas[n].timestamp) for n in numbers
             ]
+
+
+class Sometimes:
+    """Serializes every seventh number late, and notes in a header which."""
+
+    def serialize(
+        self, value: int, context: SerializationContext
+    ) -> bytes | Awaitable[bytes]:
+        return self._late(value, context) if value % 7 == 0 else b"%d" % value
+
+    async def _late(self, value: int, context: SerializationContext) -> bytes:
+        await asyncio.sleep(0.001 * (value % 3))
+        context.headers.append((context.field, context.topic.encode()))
+        return b"%d" % value
+
+    def deserialize(self, data: bytes, context: object) -> int:
+        del context
+        return int(data)
+
+
+async def test_calls_keep_their_order_while_a_serializer_is_awaited(
+    real_kafka: Kafka, topic: TopicFactory
+) -> None:
+    name, other = topic(), topic()
+    numbers = Topic(name, value=Sometimes())
+    async with Client(real_kafka.bootstrap_servers) as client:
+        async with Producer(client) as producer, asyncio.TaskGroup() as group:
+            for number in range(0, 500, 5):
+                group.create_task(producer.send(numbers, number))
+                group.create_task(producer.send(name, b"%d" % (number + 1)))
+                group.create_task(producer.send_many(numbers, [number + 2, number + 3]))
+                group.create_task(producer.send(numbers, number + 4))
+                group.create_task(producer.send(other, b"%d" % number))
+        records = await read_all(client, name, 0, 500)
+        assert [int(record.value or b"") for record in records] == [*range(500)]
+        for number, record in enumerate(records):
+            is_late = number % 7 == 0 and number % 5 != 1
+            assert record.headers == ((("value", name.encode()),) if is_late else ())
+        others = await read_all(client, other, 0, 100)
+        assert [int(record.value or b"") for record in others] == [*range(0, 500, 5)]
 
 
 async def test_without_acks(real_kafka: Kafka, topic: TopicFactory) -> None:

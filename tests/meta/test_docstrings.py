@@ -8,10 +8,13 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 import kafkaio
 from kafkaio._client.retry import Attempts, RetryPolicy
@@ -139,6 +142,36 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
         assert [asked.path for asked in fake.asked] == [
             *("/subjects/orders-value/versions", "/subjects/orders-value"),
         ]
+
+
+@dataclass
+class Purchase:
+    number: int
+
+
+def _runs_with_a_registry(place: str, serde: str, kinds: dict[str, object]) -> None:
+    @runs(place)
+    async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+        names = {"Registry": Registry, "kafkaio": kafkaio, **kinds}
+        names[serde] = getattr(kafkaio.registry, serde)
+        await run(code, names)
+        assert isinstance(names["orders"], kafkaio.Topic)
+
+
+_runs_with_a_registry("kafkaio.registry._avro:Avro", "Avro", {"Order": Purchase})
+_runs_with_a_registry(
+    "kafkaio.registry._json:JsonSchema", "JsonSchema", {"Order": Purchase}
+)
+_runs_with_a_registry(
+    "kafkaio.registry._protobuf:Protobuf", "Protobuf", {"OrderMessage": Timestamp}
+)
+
+
+@runs("kafkaio.registry._avro_classes:AvroAs")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names: dict[str, object] = {"Annotated": Annotated, "Decimal": Decimal}
+    names |= {"AvroAs": kafkaio.registry.AvroAs, "decimal": kafkaio.registry.decimal}
+    await run(code, names)
 
 
 @runs("kafkaio.testing._broker.faults")

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from kafkaio.testing.kafka._guard import Guard
 from kafkaio.testing.kafka._jars import cache_directory, maven_context, sha256_of
-from kafkaio.testing.kafka._java import find_java, jvm_flags
+from kafkaio.testing.kafka._java import find_java
 from kafkaio.testing.kafka._nodes import JvmNode, free_ports
 from kafkaio.testing.kafka._releases import KafkaNotStarted
 from tests.support.patience import HANGS
@@ -29,11 +29,19 @@ __all__ = ["Apicurio", "ApicurioNotStarted"]
 _VERSION: Final = "3.3.3"
 _SHA256: Final = "8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63"
 _JAVA: Final = 21
-_HEAP: Final = "512m"
+_FLAGS: Final = (
+    *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
+    "-Djava.net.preferIPv4Stack=true",
+)
 _HTTP: Final = "HTTP"
+_MANAGEMENT: Final = "MANAGEMENT"
 _POLL_SECONDS: Final = 0.05
 _ANSWER_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 30.0
+#: What it writes when it has started.
+_STARTED: Final = "Listening on: http"
+#: Characters of its log in an error, whose end says why it ended.
+_SHOWN: Final = 3000
 #: Where Confluent's API stands, and what is there without a subject.
 _API: Final = "/apis/ccompat/v7"
 
@@ -89,12 +97,13 @@ class Apicurio:
     """
 
     def __init__(self) -> None:
-        (port,) = free_ports(1)
+        port, management = free_ports(2)
         self.url: str = f"http://127.0.0.1:{port}{_API}"
-        self._port = port
+        self._ports = {_HTTP: port, _MANAGEMENT: management}
         self._directory = Path()
-        self._node = JvmNode(0, self._directory, {_HTTP: port})
+        self._node = JvmNode(0, self._directory, self._ports)
         self._guard: Guard | None = None
+        self._seen = 0
 
     def __repr__(self) -> str:
         return f"<Apicurio {self.url} pid={self._node.pid}>"
@@ -102,7 +111,7 @@ class Apicurio:
     def __enter__(self) -> Self:
         """Start it; `wait` returns when it answers."""
         self._directory = Path(tempfile.mkdtemp(prefix="kafkaio-apicurio-"))
-        self._node = JvmNode(0, self._directory, {_HTTP: self._port})
+        self._node = JvmNode(0, self._directory, self._ports)
         self._guard = Guard(self._directory)
         try:
             self.start()
@@ -139,7 +148,10 @@ class Apicurio:
             raise ApicurioNotStarted(str(error)) from error
         settings = {
             "quarkus.http.host": "127.0.0.1",
-            "quarkus.http.port": self._port,
+            "quarkus.http.port": self._ports[_HTTP],
+            # Else each wants port 9000 of all interfaces, and a second one ends.
+            "quarkus.management.host": "127.0.0.1",
+            "quarkus.management.port": self._node.ports[_MANAGEMENT],
             "apicurio.storage.sql.kind": "h2",
             # What is written is on disk at once, so that it outlives a kill.
             "apicurio.datasource.url": (
@@ -149,11 +161,12 @@ class Apicurio:
         flags = [f"-D{name}={value}" for name, value in settings.items()]
         command: list[str | Path] = [
             java.path,
-            *jvm_flags(_HEAP, fast=True),
+            *_FLAGS,
             *flags,
             "-jar",
             program / "quarkus-run.jar",
         ]
+        self._seen = len(self._node.log())
         self._node.spawn(command, self._guard)
 
     def wait(self, timeout: float = HANGS) -> None:
@@ -165,10 +178,13 @@ class Apicurio:
         end = time.monotonic() + timeout
         while not self._answers():
             if self._node.pid is None or time.monotonic() > end:
-                raise ApicurioNotStarted(f"no Apicurio:\n{self._node.complaint()}")
+                raise ApicurioNotStarted(f"no Apicurio:\n{self._node.log()[-_SHOWN:]}")
             time.sleep(_POLL_SECONDS)
 
     def _answers(self) -> bool:
+        # A request that comes before it has started can keep it from starting.
+        if _STARTED not in self._node.log()[self._seen :]:
+            return False
         try:
             with urllib.request.urlopen(
                 f"{self.url}/subjects", timeout=_ANSWER_SECONDS

@@ -52,12 +52,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What goes back. `raw` replaces all of it."""
+    """What goes back. `raw` replaces all of it, and is the last on its connection."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     raw: bytes | None = None
+    stays_open: bool = False
 
     def encoded(self) -> bytes:
         if self.raw is not None:
@@ -122,6 +123,7 @@ class FakeRegistry:
         self._context = context
         self._server: asyncio.Server
         self._writers: set[asyncio.StreamWriter] = set()
+        self._gone = asyncio.Event()
         self.port = 0
 
     @property
@@ -143,6 +145,7 @@ class FakeRegistry:
 
     async def start(self) -> None:
         """Listen, at the same port as before."""
+        self._gone.clear()
         self._server = await asyncio.start_server(
             self._serve, "localhost", self.port, ssl=self._context
         )
@@ -151,10 +154,16 @@ class FakeRegistry:
     async def stop(self) -> None:
         """Close the port and every connection."""
         self._server.close()
+        self._gone.set()
         for writer in [*self._writers]:
             writer.transport.abort()
         await self.until(lambda: not self.open)
         await self._server.wait_closed()
+
+    async def hang(self, asked: Asked) -> None:
+        """A fault: no answer, until the registry is stopped."""
+        del asked
+        await self._gone.wait()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, which a request or the end of a connection changes."""
@@ -191,6 +200,8 @@ class FakeRegistry:
                     return
                 writer.write(given.encoded())
                 await writer.drain()
+                if given.stays_open:
+                    await self._gone.wait()
                 if given.raw is not None:
                     return
         except (OSError, asyncio.IncompleteReadError):

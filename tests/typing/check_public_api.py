@@ -1,7 +1,7 @@
 """What type checkers tell users; checked by `mypy tests/typing`, never run."""
 
 from collections.abc import Sequence, Set
-from typing import assert_type
+from typing import Literal, assert_type
 
 import kafkaio
 from kafkaio import messages
@@ -106,7 +106,7 @@ async def request() -> None:
 
 def read_options(producer: kafkaio.ProducerConfig, own: kafkaio.ConsumerConfig) -> None:
     assert_type(producer.linger_ms, float)
-    assert_type(producer.acks, int | str)
+    assert_type(producer.acks, Literal["all", -1, 0, 1])
     assert_type(producer.compression_zstd_level, int | None)
     assert_type(producer.client_id, str)
     assert_type(own.group_id, str | None)

@@ -192,6 +192,8 @@ def example(name: str) -> KafkaError:
     elif issubclass(kind, errors.DeserializationError):
         record = kafkaio.Record("t", 1, 5, 0, b"k", b"v")
         made = kind("wrong", is_key=True, record=record)
+    elif issubclass(kind, errors.SchemaError):
+        made = kind("orders-value", "wrong", status=404, code=40401)
     else:
         made = kind("wrong")
     made.add_note("seen by the caller")

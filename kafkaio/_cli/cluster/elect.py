@@ -16,6 +16,7 @@ from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.admin import Admin
+    from kafkaio.admin._types import ElectionName
 
 _ELECTIONS: Final = Document(
     elections=rows(
@@ -61,7 +62,7 @@ async def _unclean(
 async def _elect(
     session: CommandSession,
     admin: Admin,
-    election: str,
+    election: ElectionName,
     partitions: list[TopicPartition] | None,
 ) -> None:
     results = await outcomes(admin.elect_leaders(election, partitions))

@@ -100,9 +100,11 @@ async def _list(
     pattern: str | None,
 ) -> None:
     """List the transactional ids of the cluster."""
+    from kafkaio.admin import TransactionState
+
     async with session.admin() as admin:
         found = await admin.list_transactions(
-            states=state or None,
+            states=[*map(TransactionState, state)] or None,
             producer_ids=producer_id or None,
             duration_ms=None if open_for is None else _milliseconds(open_for),
             pattern=pattern,

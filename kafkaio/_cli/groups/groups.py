@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -30,6 +30,7 @@ from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, GroupDescription, GroupListing, GroupMember
+    from kafkaio.admin._types import GroupTypeName
 
 groups: Group = Group("groups", help="List, describe, reset and delete groups.")
 
@@ -150,8 +151,12 @@ async def _listed(
     timeout: float | None = None,
 ) -> list[GroupListing]:
     """Return the groups that match."""
+    from kafkaio.admin import GroupState, GroupType
+
     known = await admin.list_groups(
-        states=states or None, types=types or None, timeout=timeout
+        states=[*map(GroupState, states)] or None,
+        types=[*map(GroupType, types)] or None,
+        timeout=timeout,
     )
     names = chosen("group", patterns, known, regex=regex)
     return [known[name] for name in names if name in known]
@@ -162,7 +167,7 @@ async def _names(
     patterns: Sequence[str],
     *,
     regex: bool,
-    types: Sequence[str] | None = None,
+    types: Iterable[GroupTypeName] | None = None,
 ) -> list[str]:
     """Return the names of the groups that match patterns."""
     # Plain names need no list: each coordinator would be asked for its groups.

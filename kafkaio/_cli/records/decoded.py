@@ -80,7 +80,9 @@ class Decoded:
     @property
     def text(self) -> bytes:
         """What formats and filters see of it."""
-        return (str(self.tree) if self.is_text else write_json(self.tree)).encode()
+        if self.is_text:
+            return str(self.tree).encode()
+        return utf_8(write_json(self.tree))
 
 
 class DecodedRecord:
@@ -184,6 +186,11 @@ def tree_of(value: object) -> object:
 
 
 _FLOATS: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+def utf_8(text: str) -> bytes:
+    """Return JSON as bytes; a lone surrogate, which JSON may escape, stays escaped."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def shown_bytes(data: bytes | None) -> str | dict[str, str] | None:

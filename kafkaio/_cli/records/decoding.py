@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from uuid import UUID
 
 from kafkaio._cli.records.decoded import (
@@ -174,6 +174,9 @@ async def _side(
         return await decode(record, data)
     except (SerializationError, SchemaError) as error:
         raise UndecodableRecord(record, error, is_key=is_key) from error
+    except RecursionError as error:
+        fault = SerializationError("the value is nested too deeply")
+        raise UndecodableRecord(record, fault, is_key=is_key) from error
 
 
 def _plain(name: str, *, is_key: bool) -> _Decode:
@@ -195,11 +198,17 @@ def _json(
 
 def _read_json(data: bytes, start: int) -> object:
     try:
-        return json.loads(data[start:].decode())
+        tree = json.loads(data[start:].decode(), parse_constant=_refuse_constant)
+        # A number may be too large for a float: JSON has no infinity to show.
+        return tree_of(tree)
     except UnicodeDecodeError:
         raise SerializationError("the value is not UTF-8") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise SerializationError(f"the value is not JSON: {error}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"it has {name}")
 
 
 def _protobuf(
@@ -295,18 +304,21 @@ class RecordChooser:
             UndecodableRecord: one cannot be decoded, and that ends the command.
             RegistryError: the registry failed.
         """
+        decoder, keep = self._decoder, self._keep
         for record in batch:
             if end is not None and record.offset >= end:
                 return
-            shown = await self._decoded(record)
-            if shown is not None and (self._keep is None or self._keep(shown)):
+            shown: ShownRecord | None = record
+            if decoder is not None:
+                shown = await self._decoded(decoder, record)
+            if shown is not None and (keep is None or keep(shown)):
                 yield shown
 
-    async def _decoded(self, record: Record) -> ShownRecord | None:
-        if self._decoder is None:
-            return record
+    async def _decoded(
+        self, decoder: RecordDecoder, record: Record
+    ) -> DecodedRecord | None:
         try:
-            shown = await self._decoder.decode(record)
+            shown = await decoder.decode(record)
         except UndecodableRecord as error:
             self._failures.failed(error)
             return None

@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from kafkaio._cli.records.decoded import write_json
 from kafkaio._cli.records.decoding import SERDES
 from kafkaio._cli.records.input import InputError
 from kafkaio._cli.records.sides import PLAIN, REGISTERED, TEXTS, Sides
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Returns the bytes of a text; raises `SerializationError`.
 Write = Callable[[bytes], bytes]
-#: Returns the payload of what JSON read, for Protobuf behind the message indexes.
-Payload = Callable[[Any], bytes]
 
 
 class SchemaChoice(NamedTuple):
@@ -118,25 +115,61 @@ class RecordEncoder:
         return write
 
     async def _registered(self, name: str, topic: str, *, is_key: bool) -> Write:
-        from kafkaio.registry._wire import pack_prefix
-
         choice = self._schemas.of(is_key=is_key) or SchemaChoice()
         schema_id, schema = await self._schema(choice, topic, is_key=is_key)
         if schema.type != REGISTERED[name]:
             wanted = next(key for key, it in REGISTERED.items() if it == schema.type)
             text = f"schema {schema_id} is of {schema.type}: use -s {wanted}"
             raise CommandFailed(text, Exit.USAGE)
-        references: Mapping[str, Schema] = {}
-        if schema.references:
-            references = await self._registry.references(schema)
-        payload = _PAYLOADS[name](schema, references, choice.message)
-        prefix = pack_prefix(schema_id)
-        read = _read_decimals if name == "avro" else _read
+        if name == "protobuf":
+            return await self._protobuf(schema_id, schema, choice.message)
+        return await self._by_serde(schema_id, schema, topic, is_key=is_key)
+
+    async def _by_serde(
+        self, schema_id: int, schema: Schema, topic: str, *, is_key: bool
+    ) -> Write:
+        from kafkaio.registry import Avro, JsonSchema
+
+        is_avro = schema.type == "AVRO"
+        serde: Avro[Any] | JsonSchema[Any] = (Avro if is_avro else JsonSchema)(
+            schema.text,
+            self._registry,
+            schema_id=schema_id,
+            references=schema.references,
+        )
+        await serde.prepare(topic, is_key=is_key)
+        convert = await self._avro_datum(schema) if is_avro else _read
+        context = SerializationContext(topic, [], is_key)
 
         def write(data: bytes) -> bytes:
-            return prefix + payload(read(data))
+            written = serde.serialize(convert(data), context)
+            # Prepared above, so it does not have to wait.
+            assert isinstance(written, bytes)
+            return written
 
         return write
+
+    async def _avro_datum(self, schema: Schema) -> Callable[[bytes], object]:
+        from kafkaio._cli.records.avro_datum import datum_of
+        from kafkaio.registry._avro_schema import load, parse
+
+        parsed = parse(load(schema.text), await self._references(schema))
+        return lambda data: datum_of(parsed, _read_decimals(data))
+
+    async def _protobuf(
+        self, schema_id: int, schema: Schema, message: str | None
+    ) -> Write:
+        from kafkaio._cli.records.protobuf import message_writer
+        from kafkaio.registry._wire import pack_prefix
+
+        payload = message_writer(schema, await self._references(schema), message)
+        prefix = pack_prefix(schema_id)
+        return lambda data: prefix + payload(_read(data))
+
+    async def _references(self, schema: Schema) -> Mapping[str, Schema]:
+        if not schema.references:
+            return {}
+        return await self._registry.references(schema)
 
     async def _schema(
         self, choice: SchemaChoice, topic: str, *, is_key: bool
@@ -194,57 +227,3 @@ def _value(name: str, data: bytes) -> object:
     except ValueError:
         kind = "a UUID" if name == "uuid" else "UTF-8"
         raise SerializationError(f"it is not {kind}") from None
-
-
-# ---- schemas -------------------------------------------------------------------------
-
-
-def _avro(
-    schema: Schema, references: Mapping[str, Schema], _message: str | None
-) -> Payload:
-    from io import BytesIO
-
-    from kafkaio._cli.records.avro_datum import datum_of
-    from kafkaio.registry._avro_schema import fastavro, load, parse
-
-    parsed = parse(load(schema.text), references)
-    write = fastavro().schemaless_writer
-
-    def payload(tree: object) -> bytes:
-        datum = datum_of(parsed, tree)
-        stream = BytesIO()
-        try:
-            write(stream, parsed.schema, datum)
-        except Exception as error:
-            # fastavro raises what it meets.
-            raise SerializationError(f"does not fit its schema: {error}") from error
-        return stream.getvalue()
-
-    return payload
-
-
-def _json(
-    schema: Schema, references: Mapping[str, Schema], _message: str | None
-) -> Payload:
-    from kafkaio._cli.records.json_check import compile_check
-
-    check = compile_check(schema, references)
-
-    def payload(tree: object) -> bytes:
-        check(tree)
-        return write_json(tree).encode()
-
-    return payload
-
-
-def _protobuf(
-    schema: Schema, references: Mapping[str, Schema], message: str | None
-) -> Payload:
-    from kafkaio._cli.records.protobuf import message_writer
-
-    return message_writer(schema, references, message)
-
-
-_PAYLOADS: Final[
-    Mapping[str, Callable[[Schema, Mapping[str, Schema], str | None], Payload]]
-] = {"avro": _avro, "json": _json, "protobuf": _protobuf}

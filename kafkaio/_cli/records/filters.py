@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from kafkaio._cli.records.decoded import DecodedRecord, ShownRecord, write_json
+from kafkaio._cli.records.decoded import DecodedRecord, ShownRecord, utf_8, write_json
 from kafkaio._cli.records.format import FormatError
 
 Filter: TypeAlias = Callable[[ShownRecord], bool]
@@ -255,7 +255,7 @@ def _inside(names: list[str], *, is_key: bool) -> _Read:
             isinstance(tree, int | float) and not isinstance(tree, bool)
         ):
             return tree
-        return (tree if isinstance(tree, str) else write_json(tree)).encode()
+        return utf_8(tree if isinstance(tree, str) else write_json(tree))
 
     return read
 

@@ -50,7 +50,7 @@ class InputRecord:
     value: bytes | None = None
     headers: list[tuple[str, bytes | None]] = field(default_factory=list)
     timestamp: int | None = None
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 class InputReaderPort(Protocol):

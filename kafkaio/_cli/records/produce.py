@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
 from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.encoding import RecordEncoder, SchemaChoice
 from kafkaio._cli.records.input import (
     FormatReader,
     InputError,
@@ -16,10 +18,12 @@ from kafkaio._cli.records.input import (
     InputRecord,
 )
 from kafkaio._cli.records.record_json import JsonReader
-from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.records.sides import REGISTERED, Sides, formats, sides
+from kafkaio._cli.shell.command import REGISTRY, asynchronous, command
 from kafkaio._cli.shell.progress import ProgressBar
 from kafkaio._cli.text.document import INTEGER, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed
+from kafkaio._cli.text.schema_files import schema_of_file
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -34,6 +38,10 @@ _SENT: Final = Document(
 )
 
 
+#: Ids are int32.
+_MOST_ID: Final = 2**31 - 1
+
+
 class _ProduceOptions(TypedDict):
     """The options of the command."""
 
@@ -44,6 +52,12 @@ class _ProduceOptions(TypedDict):
     file: str | None
     compression: str | None
     tombstone: bool
+    serde: Sides[str]
+    schema: Sides[str]
+    schema_id: Sides[str]
+    subject: Sides[str]
+    message: Sides[str]
+    registry: str | None
 
 
 def _headers(
@@ -92,6 +106,43 @@ def _headers(
     help="How to compress batches.",
 )
 @click.option("-Z", "--tombstone", is_flag=True, help="An empty value deletes its key.")
+@click.option(
+    "-s",
+    "--serde",
+    multiple=True,
+    callback=formats,
+    metavar="FORMAT",
+    help="Encode values: avro, json, protobuf, string, long, ...; key=FORMAT for keys.",
+)
+@REGISTRY
+@click.option(
+    "--schema",
+    multiple=True,
+    callback=sides,
+    metavar="FILE",
+    help="A schema to register and to write by; key=FILE for keys.",
+)
+@click.option(
+    "--schema-id",
+    multiple=True,
+    callback=sides,
+    metavar="ID",
+    help="The id of the schema, or key=ID.",
+)
+@click.option(
+    "--subject",
+    multiple=True,
+    callback=sides,
+    metavar="SUBJECT",
+    help="The subject, whose latest schema it is (default: TOPIC-value).",
+)
+@click.option(
+    "--message",
+    multiple=True,
+    callback=sides,
+    metavar="NAME",
+    help="The message of a Protobuf schema (default: its first).",
+)
 @asynchronous
 async def produce(
     session: CommandSession, topic: str | None, **options: Unpack[_ProduceOptions]
@@ -105,13 +156,20 @@ async def produce(
     is_json = session.out.format == "jsonl"
     if is_json and options["reader"] is not None:
         raise click.UsageError("--jsonl and --format exclude each other")
-    reader = JsonReader() if is_json else options["reader"] or FormatReader(r"%v\n")
+    _check_serde(options)
+    serde = options["serde"]
+    reader = options["reader"] or FormatReader(r"%v\n")
+    if is_json:
+        reader = JsonReader(serde)
+    encoder = _encoder(session, options) if any(serde) else None
     settings: dict[str, object] = {}
     if options["compression"] is not None:
         settings["compression_type"] = options["compression"]
     async with session.producer(forced=settings) as producer:
+        if encoder is not None and topic:
+            await encoder.prepare(topic)
         sender = RecordSender(producer)
-        input_sender = _InputSender(sender, topic, options)
+        input_sender = _InputSender(sender, topic, options, encoder)
         with ProgressBar("produce", is_shown=options["file"] is not None) as progress:
             async with sender.to_the_end(session, "sent", input_sender.take_the_rest):
                 try:
@@ -138,13 +196,56 @@ async def produce(
         session.out.show(_SENT.made(failures(sender.sent), document))
 
 
+def _encoder(session: CommandSession, options: _ProduceOptions) -> RecordEncoder:
+    """Return what encodes keys and values; check the options for it."""
+    choices = Sides(_choice(options, is_key=True), _choice(options, is_key=False))
+    registry = partial(session.registry, options["registry"])
+    return RecordEncoder(options["serde"], choices, registry)
+
+
+def _check_serde(options: _ProduceOptions) -> None:
+    """Refuse options that have no effect without the format that they are for."""
+    names = ("schema", "schema_id", "subject", "message")
+    for is_key, side in ((True, "the key"), (False, "the value")):
+        name = options["serde"].of(is_key=is_key)
+        for option in names:
+            given: Sides[str] = options[option]  # type: ignore[literal-required]
+            wanted = ["protobuf"] if option == "message" else [*REGISTERED]
+            if given.of(is_key=is_key) is not None and name not in wanted:
+                raise click.UsageError(
+                    f"--{option.replace('_', '-')} for {side} needs "
+                    f"-s {'key=' if is_key else ''}{' or '.join(wanted)}"
+                )
+    if options["registry"] is not None and not {*options["serde"]} & {*REGISTERED}:
+        raise click.UsageError(f"--registry needs -s {', '.join(REGISTERED)}")
+
+
+def _choice(options: _ProduceOptions, *, is_key: bool) -> SchemaChoice:
+    language = options["serde"].of(is_key=is_key)
+    file, number = (options[n].of(is_key=is_key) for n in ("schema", "schema_id"))
+    subject, message = (options[n].of(is_key=is_key) for n in ("subject", "message"))
+    if number is None:
+        schema = None if file is None else schema_of_file(file, language)
+        return SchemaChoice(schema, None, subject, message)
+    if file is not None or subject is not None:
+        raise click.UsageError("--schema-id excludes --schema and --subject")
+    if not number.isdecimal() or not 0 < int(number) <= _MOST_ID:
+        raise click.UsageError(f"--schema-id {number!r} is not the id of a schema")
+    return SchemaChoice(None, int(number), None, message)
+
+
 class _InputSender:
     """Completes records of the input with the options, and sends them."""
 
     def __init__(
-        self, sender: RecordSender, topic: str | None, options: _ProduceOptions
+        self,
+        sender: RecordSender,
+        topic: str | None,
+        options: _ProduceOptions,
+        encoder: RecordEncoder | None = None,
     ) -> None:
         self._sender = sender
+        self._encoder = encoder
         self._topic = topic
         self._partition = options["partition"]
         self._key = None if options["key"] is None else options["key"].encode()
@@ -160,6 +261,7 @@ class _InputSender:
         Raises:
             click.UsageError: a record has no topic.
             InputError: the input is invalid; the next call sends the records before it.
+                Or a record does not fit its schema; those after it are dropped.
             KafkaError: a record cannot be sent, for example because its topic does not
                 exist; the records after it are dropped.
         """
@@ -168,7 +270,7 @@ class _InputSender:
         while waiting:
             try:
                 await self._send(waiting[0])
-            except KafkaError:
+            except (KafkaError, InputError):
                 waiting.clear()
                 raise
             # Removed after the await: a cancelled send has taken nothing in.
@@ -189,10 +291,15 @@ class _InputSender:
         if not value and self._has_tombstones:
             value = None
         headers = [*written.headers, *self._headers]
+        key = self._key if written.key is None else written.key
+        encoder = self._encoder
+        if encoder is not None:
+            key = await encoder.encode(topic, key, written.line, is_key=True)
+            value = await encoder.encode(topic, value, written.line, is_key=False)
         await self._sender.send(
             topic,
             value,
-            self._key if written.key is None else written.key,
+            key,
             headers,
             written.timestamp,
             written.partition if self._partition is None else self._partition,

@@ -95,8 +95,8 @@ class JsonReader:
             what encodes it.
     """
 
-    def __init__(self, has_json: Sides[str] = Sides()) -> None:
-        self._has_json = has_json
+    def __init__(self, has_json: Sides[str] | None = None) -> None:
+        self._has_json = has_json or Sides()
         self._rest = b""
         self._line = 0
 
@@ -152,9 +152,7 @@ def _written(line: object, has_json: Sides[str]) -> InputRecord:
     )
 
 
-def _part(
-    line: dict[str, object], name: str, language: str | None
-) -> bytes | None:
+def _part(line: dict[str, object], name: str, language: str | None) -> bytes | None:
     """Return a key or a value; as text of JSON, if it is to be encoded."""
     value = line.get(name)
     if language is None or value is None:

@@ -80,4 +80,3 @@ def formats(
 
     found = sides(context, parameter, values)
     return Sides(known(found.key), known(found.value))
-

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from kafkaio._cli.records.decoded import ShownRecord
+from kafkaio._cli.records.decoded import ShownRecord, utf_8
 from kafkaio._cli.records.record_json import json_of
 from kafkaio._cli.records.rendering import Renderer
 from kafkaio._cli.text.exits import CommandFailed, Exit
@@ -47,7 +47,7 @@ class TextSink:
 
 def line_of(write: Callable[[ShownRecord], str]) -> Renderer:
     """Return a function that writes a record as a line."""
-    return lambda record: write(record).encode() + b"\n"
+    return lambda record: utf_8(write(record)) + b"\n"
 
 
 class JsonSink:
@@ -69,7 +69,7 @@ class JsonSink:
         if not records:
             return
         text = ",\n".join(map(json_of, records))
-        self._out.write(self._before + text.encode())
+        self._out.write(self._before + utf_8(text))
         self._before = b",\n"
         self._out.flush()
 

@@ -23,6 +23,7 @@ from kafkaio._cli.text.document import (
     rows,
 )
 from kafkaio._cli.text.exits import Exit
+from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.schema_files import LANGUAGES, Reference, schema_of_file
 from kafkaio._cli.text.values import chosen, has_pattern
 from kafkaio.errors import KafkaError
@@ -59,7 +60,7 @@ _CHECKED: Final = Document(
     subject=TEXT,
     version=_VERSION,
     is_compatible=BOOLEAN.column("COMPATIBLE"),
-    reasons=many(TEXT),
+    reasons=many(TEXT).hidden,
 )
 _DELETED: Final = Document(
     versions=rows(**_SUBJECT), permanent=BOOLEAN.doc("Whether they are gone for good.")
@@ -141,7 +142,7 @@ async def _list(
     """List subjects with the versions, ids and types of their schemas."""
     async with session.registry(registry) as client:
         names = await _chosen(client, subjects, regex=regex)
-        keys = [(name, _LATEST) for name in names]
+        keys: list[tuple[str, int | str]] = [(name, _LATEST) for name in names]
         if every:
             found = session.good(await _each(names, client.versions), is_lookup=True)
             keys = [(name, number) for name in found for number in found[name]]
@@ -183,7 +184,10 @@ async def _each(
 
 
 def _name(key: object) -> object:
-    return f"{key[0]} {key[1]}" if isinstance(key, tuple) else key
+    if not isinstance(key, tuple):
+        return key
+    subject, version = key
+    return subject if version == _LATEST else f"{subject} {version}"
 
 
 async def _version_of(
@@ -315,13 +319,16 @@ async def _check(
     schema = schema_of_file(file, options["language"], options["references"])
     async with session.registry(registry) as client:
         found = await client.check(subject, schema, version)
-    session.show(
-        _CHECKED,
-        subject=subject,
-        version=version,
-        is_compatible=found.is_compatible,
-        reasons=found.reasons,
-    )
+    values: dict[str, object] = {
+        "subject": subject,
+        "version": version,
+        "is_compatible": found.is_compatible,
+        "reasons": found.reasons,
+    }
+    tables = [_CHECKED.table(values)]
+    if found.reasons:
+        tables.append(Table([{"reason": each} for each in found.reasons], ["reason"]))
+    session.show(_CHECKED, *tables, **values)
     if not found.is_compatible:
         session.exit_with(Exit.FAILED)
 

@@ -125,7 +125,10 @@ def pairs(
 #: Options that several commands share.
 YES: Final = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 REGISTRY: Final = click.option(
-    "-r", "--registry", metavar="URL", help="The schema registry."
+    "-r",
+    "--registry",
+    metavar="URL",
+    help="The schema registry (default: http://localhost:8081).",
 )
 DRY_RUN: Final = click.option(
     "--dry-run", is_flag=True, help="Only check whether it could be done."

@@ -63,6 +63,17 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "seek": "groups reset",
     "reset": "groups reset",
     "reset-offsets": "groups reset",
+    "schema": "schemas",
+    "subject": "schemas",
+    "subjects": "schemas list",
+    "schema-registry": "schemas",
+    "registry": "schemas",
+    "avro-console-consumer": "consume",
+    "avro-console-producer": "produce",
+    "json-schema-console-consumer": "consume",
+    "json-schema-console-producer": "produce",
+    "protobuf-console-consumer": "consume",
+    "protobuf-console-producer": "produce",
     "version": "--version",
     "help": "--help",
 }
@@ -111,6 +122,15 @@ _ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
     ("cluster", "quotas"): "quotas describe",
     ("cluster", "txn"): "transactions list",
     ("cluster", "logdirs"): "log-dirs",
+    ("schemas", "check-compatibility"): "schemas check",
+    ("schemas", "validate"): "schemas check",
+    ("schemas", "compatibility-level"): "schemas compatibility",
+    ("schemas", "config"): "schemas compatibility",
+    ("schemas", "describe"): "schemas get",
+    ("schemas", "show"): "schemas get",
+    ("schemas", "create"): "schemas register",
+    ("schemas", "schema"): "schemas",
+    ("schemas", "subject"): "schemas list",
 }
 #: Kafka's scripts take the action as an option; here it is a subcommand.
 _ACTIONS: Final[Mapping[str, str]] = {
@@ -145,6 +165,9 @@ _SERVERS: Final = "use -b HOST:PORT"
 _FILE: Final = "use --config FILE"
 _PROPERTY: Final = "use -X KEY=VALUE"
 _LAYOUT: Final = "use -f LAYOUT, such as -f '%k:%v\\n'"
+_REGISTRY: Final = "use -r URL with -s avro, json or protobuf"
+_AVRO: Final = "use -s avro, json or protobuf, with -r URL"
+_LAYOUT_OR_REGISTRY: Final = f"{_LAYOUT}; for a schema registry {_REGISTRY}"
 _BEGINNING: Final = (
     "leave it out: it reads from the beginning, unless -o says otherwise"
 )
@@ -204,21 +227,24 @@ _CONSUME: Final[Mapping[str, str]] = {
     "-n": _COUNT,
     "--timeout-ms": "use -e: it exits at the end",
     "--isolation-level": "use --read-committed",
-    "--property": _LAYOUT,
+    "--property": _LAYOUT_OR_REGISTRY,
     "--formatter": _LAYOUT,
-    "--formatter-property": _LAYOUT,
+    "--formatter-property": _LAYOUT_OR_REGISTRY,
     "--formatter-config": _LAYOUT,
-    "--key-deserializer": _LAYOUT,
-    "--value-deserializer": _LAYOUT,
+    "--key-deserializer": "use -s key=FORMAT, such as -s key=long",
+    "--value-deserializer": "use -s FORMAT, such as -s long",
+    "--key-format": "use -s key=FORMAT, such as -s key=avro",
     "-D": _LAYOUT,
     "-K": _LAYOUT,
     "-Z": _LAYOUT,
-    "--skip-message-on-error": "leave it out: bytes are printed as they are",
     "--enable-systest-events": "use --jsonl",
     "-u": "leave it out: lines are printed as they come",
     "-G": "use -g GROUP",
-    "-s": "use -f LAYOUT with unpack, or --to-arrow",
-    "-r": "leave it out: the command line does not ask a schema registry",
+    "--use-schema-registry": _AVRO,
+    "--value-format": _AVRO,
+    "--schema-registry-endpoint": _REGISTRY,
+    "--schema-registry-url": _REGISTRY,
+    "--skip-message-on-error": "use --skip-errors",
     "--offsets": "use -o PLACE",
     "--follow": "leave it out: without -e it goes on",
 }
@@ -226,8 +252,8 @@ _CONSUME: Final[Mapping[str, str]] = {
 _PRODUCE: Final[Mapping[str, str]] = {
     **_KCAT,
     "-P": "leave it out: the command says it",
-    "--property": _LAYOUT,
-    "--reader-property": _LAYOUT,
+    "--property": _LAYOUT_OR_REGISTRY,
+    "--reader-property": _LAYOUT_OR_REGISTRY,
     "--reader-config": _FILE,
     "--line-reader": _LAYOUT,
     "-D": _LAYOUT,
@@ -241,6 +267,17 @@ _PRODUCE: Final[Mapping[str, str]] = {
     "--max-block-ms": "use -X max.block.ms=MILLISECONDS",
     "--message-send-max-retries": "use -X retries=NUMBER",
     "--allow-empty": "leave it out: an empty value is sent",
+    "--value-format": _AVRO,
+    "--key-format": "use -s key=FORMAT, such as -s key=avro",
+    "--schema-registry-endpoint": _REGISTRY,
+    "--schema-registry-url": _REGISTRY,
+    "--value-schema": "use -s avro --schema FILE",
+    "--key-schema": "use -s key=avro --schema key=FILE",
+    "--value-schema-id": "use -s avro --schema-id ID",
+    "--key-schema-id": "use -s key=avro --schema-id key=ID",
+    "--schema-key-id": "use -s key=avro --schema-id key=ID",
+    "--value-schema-file": "use -s avro --schema FILE",
+    "--schema-type": "use -s avro, json or protobuf",
 }
 #: Options of kafka-producer-perf-test and kafka-consumer-perf-test.
 _BENCH: Final[Mapping[str, str]] = {
@@ -417,6 +454,19 @@ _BY_COMMAND: Final[Mapping[str, Mapping[str, str]]] = {
         "--allow-host": "use --allow-principal with it",
         "--resource-pattern-type": "use --pattern TYPE",
         "--authorizer-properties": _SERVERS,
+    },
+    "schemas": {
+        "--schema": "write FILE without an option",
+        "--subject": "write the subject without an option",
+        "--schema-version": "use --version VERSION",
+        "--schema-id": "use --id ID",
+        "--level": "use --set LEVEL",
+        "--global": "leave SUBJECT out",
+        "--references": "use --reference NAME=SUBJECT:VERSION",
+        "--refs": "use --reference NAME=SUBJECT:VERSION",
+        "--schema-registry-endpoint": "use -r URL",
+        "--schema-registry-url": "use -r URL",
+        "--url": "use -r URL",
     },
     "features": {"--feature": "write NAME=LEVEL without an option"},
     "request": {"-k": "write the name of the API without an option"},

@@ -302,8 +302,10 @@ async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> N
 @asynchronous
 async def list_configs(session: CommandSession, kinds: tuple[str, ...]) -> None:
     """List the resources with configs (Kafka 4.1)."""
+    from kafkaio.admin import ConfigResourceType
+
     async with session.admin() as admin:
         found = await admin.list_config_resources(
-            [KINDS[kind] for kind in kinds] or None
+            [ConfigResourceType(KINDS[kind]) for kind in kinds] or None
         )
     session.show(_RESOURCES, resources=[_named(each) for each in found])

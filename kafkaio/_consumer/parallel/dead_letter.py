@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from kafkaio._consumer.parallel.ports import OpenTransactionPort
 from kafkaio._public import public
+from kafkaio.serde import Topic
 from kafkaio.types import Header, Record
 
 
@@ -55,24 +57,41 @@ class DeadLetter:
         Raises:
             KafkaError: it could not be written.
         """
-        kind = type(error)
-        origin = {
-            "topic": record.topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "timestamp": record.timestamp,
-            "error": f"{kind.__module__}.{kind.__qualname__}",
-            "message": error,
-        }
-        headers = [
-            *record.headers,
-            *((f"dead-letter-{k}", str(v).encode()) for k, v in origin.items()),
-        ]
         await self._producer.send(
-            self._topic, record.value, key=record.key, headers=headers
+            self._topic,
+            record.value,
+            key=record.key,
+            headers=_headers_of(record, error),
         )
 
 
-def through(transaction: RecordSender, letter: DeadLetter) -> DeadLetter:
-    """Return a dead letter that writes to the same topic within a transaction."""
-    return DeadLetter(transaction, letter._topic)
+def through(
+    transaction: OpenTransactionPort, letter: DeadLetter
+) -> Callable[[Record, Exception], Awaitable[object]]:
+    """Return a dead letter that writes to the same topic within a transaction.
+
+    The serializers of the transaction's producer are not called: the record has bytes.
+    """
+    topic = Topic(letter._topic)
+
+    async def write(record: Record, error: Exception) -> None:
+        headers = _headers_of(record, error)
+        await transaction.send(topic, record.value, key=record.key, headers=headers)
+
+    return write
+
+
+def _headers_of(record: Record, error: Exception) -> list[Header]:
+    kind = type(error)
+    origin = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "error": f"{kind.__module__}.{kind.__qualname__}",
+        "message": error,
+    }
+    return [
+        *record.headers,
+        *((f"dead-letter-{k}", str(v).encode()) for k, v in origin.items()),
+    ]

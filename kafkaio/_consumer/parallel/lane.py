@@ -192,9 +192,15 @@ class Track:
         self._consumer.check()
         self.reader.raise_errors()
 
-    def take(self, limit: int) -> Piece | None:
-        """Take the records that are here, up to the end of a fetched batch."""
-        piece = self.reader.take_of(self.tp, limit, raw=False)
+    def take(self, limit: int, *, may_fail: bool = True) -> Piece | None:
+        """Take the records that are here, up to the end of a fetched batch.
+
+        Args:
+            limit: most records.
+            may_fail: whether to raise an error that comes next, and not by a later
+                call.
+        """
+        piece = self.reader.take_of(self.tp, limit, raw=False, may_fail=may_fail)
         if not self.has_taken and piece is not None:
             self.has_taken = True
             self.taker = caller()
@@ -410,11 +416,13 @@ class LaneBatches(Generic[K_co, V_co]):
             if track.time_slice.is_over:
                 await track.time_slice.take_turn()
             track.step()
-            at_hand = track.reader.buffers.at_hand(track.tp)
+            buffers = track.reader.buffers
+            at_hand = buffers.at_hand(track.tp)
             if at_hand and until is None:
                 until = now() + self._max_wait
             # A filter may remove all records at hand: then the wait begins again.
             is_due = until is not None and now() >= until
+            is_due = is_due or buffers.must_raise(track.tp)
             if at_hand >= self._max_records or is_due:
                 until = None
                 if (batch := self._take()) is not None:
@@ -425,12 +433,8 @@ class LaneBatches(Generic[K_co, V_co]):
         track, left = self._track, self._max_records
         pieces: list[Piece] = []
         while left:
-            try:
-                piece = track.take(left)
-            except Exception:
-                if pieces:
-                    break  # raised again by the next step
-                raise
+            # An error behind these records is raised by the next step.
+            piece = track.take(left, may_fail=not pieces)
             if piece is None:
                 break
             pieces.append(piece)

@@ -15,6 +15,7 @@ from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._transactional import TransactionalConsumer
+from kafkaio.serde import Topic
 from kafkaio.types import Header, TopicPartition
 
 
@@ -103,7 +104,7 @@ class OpenTransactionPort(EndingTransactionPort, Protocol):
 
     async def send(
         self,
-        topic: str,
+        topic: Topic[bytes | None, bytes | None],
         value: bytes | None,
         *,
         key: bytes | None = None,
@@ -113,9 +114,7 @@ class OpenTransactionPort(EndingTransactionPort, Protocol):
         ...
 
 
-TransactionT_co = TypeVar(
-    "TransactionT_co", bound=EndingTransactionPort, covariant=True
-)
+TransactionT_co = TypeVar("TransactionT_co", bound=OpenTransactionPort, covariant=True)
 
 
 class TransactionMakerPort(Protocol[TransactionT_co]):

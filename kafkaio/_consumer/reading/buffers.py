@@ -222,6 +222,11 @@ class Buffers:
         buffer = self._buffers.get(tp)
         return buffer.at_hand if buffer is not None and buffer.is_queued else 0
 
+    def must_raise(self, tp: TopicPartition) -> bool:
+        """Whether an error of a partition comes next, and can be raised now."""
+        buffer = self._buffers.get(tp)
+        return buffer is not None and buffer.is_queued and buffer.must_raise
+
     def has_failed(self, tp: TopicPartition) -> bool:
         """Whether a failure is still to be raised; until then nothing is fetched."""
         buffer = self._buffers.get(tp)

@@ -164,13 +164,16 @@ class Chunks:
             piece = self._take_next(buffer, limit)
         self.turn_over(buffer)
 
-    def take_of(self, tp: TopicPartition, limit: int, *, raw: bool) -> Piece | None:
+    def take_of(
+        self, tp: TopicPartition, limit: int, *, raw: bool, may_fail: bool = True
+    ) -> Piece | None:
         """Take records of one partition up to the end of a chunk.
 
         Args:
             tp: the partition.
             limit: most records.
             raw: whether to leave deserializing to the caller.
+            may_fail: see `find`.
 
         Returns:
             The records; None if there are none now.
@@ -184,8 +187,9 @@ class Chunks:
         if raw:
             buffer.undeserialized = None
         if not self._is_open(buffer):
-            self._raise_failure(buffer)
-            self._buffers.drop_if_empty(buffer)
+            if may_fail or not buffer.must_raise:
+                self._raise_failure(buffer)
+                self._buffers.drop_if_empty(buffer)
             return None
         self._progress.begin(buffer)
         assert buffer.chunk is not None
@@ -194,10 +198,11 @@ class Chunks:
         else:
             piece = self._take(buffer, limit)
         self.turn_over(buffer)
-        if not size_of(piece):
+        if size_of(piece):
+            return piece
+        if may_fail:
             self._raise_failure(buffer)
-            return None
-        return piece
+        return None
 
     def pass_over(self, tp: TopicPartition) -> None:
         """Skip markers and records of aborted transactions after the last record.

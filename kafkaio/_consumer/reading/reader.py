@@ -415,9 +415,11 @@ class Reader:
             # The next step raises it again, as it begins there.
         self.interrupt()
 
-    def take_of(self, tp: TopicPartition, limit: int, *, raw: bool) -> Piece | None:
+    def take_of(
+        self, tp: TopicPartition, limit: int, *, raw: bool, may_fail: bool = True
+    ) -> Piece | None:
         """Take records of one partition; see `Chunks.take_of`."""
-        return self._chunks.take_of(tp, limit, raw=raw)
+        return self._chunks.take_of(tp, limit, raw=raw, may_fail=may_fail)
 
     def pass_over(self, tp: TopicPartition, offset: int) -> None:
         """Count the records of a partition before ``offset`` as handed out.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from kafkaio.protocol._api_keys import ApiKey
 
@@ -28,8 +28,10 @@ class ServedVersions:
     advertised_lowest: int
 
 
-#: The releases whose API versions a broker can serve, oldest first.
-RELEASES: Final = ("2.1", "2.8", "3.9", "4.0", "4.3")
+#: A release of Kafka whose API versions a broker can serve.
+Release: TypeAlias = Literal["2.1", "2.8", "3.9", "4.0", "4.3"]
+#: All of them, oldest first.
+RELEASES: Final[tuple[Release, ...]] = ("2.1", "2.8", "3.9", "4.0", "4.3")
 
 # The highest version in each of the releases; None where the API came later.
 _HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
@@ -123,16 +125,26 @@ _LOWEST: Final[Mapping[ApiKey, int]] = {
 _ADVERTISED_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
 
 
+def release_of(name: str) -> Release:
+    """Return the release of a name.
+
+    Raises:
+        ValueError: it is not one of ``RELEASES``.
+    """
+    for release in RELEASES:
+        if name == release:
+            return release
+    known = ", ".join(RELEASES)
+    raise ValueError(f"as_version={name!r}: must be one of {known}")
+
+
 def versions_of(release: str) -> dict[ApiKey, ServedVersions]:
     """The versions of every API that a release has and the broker serves.
 
     Raises:
         ValueError: the release is not one of ``RELEASES``.
     """
-    if release not in RELEASES:
-        known = ", ".join(RELEASES)
-        raise ValueError(f"as_version={release!r}: must be one of {known}")
-    column = RELEASES.index(release)
+    column = RELEASES.index(release_of(release))
     found = {}
     for api, row in _HIGHEST.items():
         lowest, highest = _LOWEST.get(api, 0), row[column]

@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Final
 
 from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._broker.versions import release_of
 from kafkaio.testing._embedded import Broker
 from kafkaio.testing._security.config import SecurityConfig
 from kafkaio.testing._security.files import Certificates
@@ -41,7 +42,7 @@ class EmbeddedEngine:
         try:
             self._broker = Broker(
                 nodes=options.brokers,
-                as_version=options.release.short,
+                as_version=release_of(options.release.short),
                 first_node_id=1,
                 racks=[f"r{number + 1}" for number in range(options.brokers)],
                 groups=_FAST if options.fast else None,

@@ -78,7 +78,7 @@ TREE = {
         ("value.lines.1.amount > 9", True),
         ("value.lines.2.sku == null", True),
         ("value.lines.x == null", True),
-        ("value.lines contains '\"sku\":\"a\"'", True),
+        ('value.lines contains \'"sku":"a"\'', True),
         ("value.empty == null", True),
         ("value contains '\"paid\":true'", True),
         ("key == '5' and key.x == null", True),

@@ -5,6 +5,7 @@ import re
 import ssl
 import tomllib
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Unpack, get_type_hints
@@ -25,6 +26,7 @@ from kafkaio._config.configs import parse_servers
 from kafkaio._config.declaration import option_of
 from kafkaio._config.unknown import FOREIGN
 from kafkaio.errors import ConfigurationError
+from kafkaio.serde import String
 
 CONFIGS = [
     (ClientConfig, ClientOptions),
@@ -253,6 +255,8 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ClientConfig, {"log": "no"}, "log='no' has the wrong type: bool is needed"),
         (ProducerConfig, {"value_serializer": "json"}, "'json' is not a function that"),
         (ProducerConfig, {"key_serializer": 5}, "key_serializer=5 is not a function"),
+        (ProducerConfig, {"key_serializer": String}, r"is a class.*String\(\)$"),
+        (ConsumerConfig, {"value_deserializer": String}, r"is a class.*String\(\)$"),
         (ProducerConfig, {"partitioner": "murmur2"}, r"not a function \(topic, key"),
         (ConsumerConfig, {"key_deserializer": "json"}, "not a function that"),
         (ConsumerConfig, {"value_deserializer": 5}, "=5 is not a function that"),
@@ -275,6 +279,8 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ConsumerConfig, {"group_instance_id": "a"}, "needs a group_id"),
         (ConsumerConfig, {"auto_offset_reset": "eariest"}, "use latest, earliest"),
         (ConsumerConfig, {"auto_offset_reset": "by_duration:P"}, "ISO 8601"),
+        (ConsumerConfig, {"auto_offset_reset": timedelta(seconds=-1)}, "negative"),
+        (ConsumerConfig, {"auto_offset_reset": 5}, "str or timedelta is needed"),
         (ConsumerConfig, {"heartbeat_interval_ms": 45_000}, "must be less than"),
         (ConsumerConfig, {"partition_assignment_strategy": ()}, "no assignor"),
         (ConsumerConfig, {"partition_assignment_strategy": ", "}, "no assignor"),
@@ -438,6 +444,25 @@ def test_help_shows_the_options() -> None:
     assert "bootstrap_servers: str | " in head
     assert "acks: Literal['all', -1, 0, 1] = 'all'" in head
     assert "value_serializer: " in head
+
+
+@pytest.mark.parametrize(
+    "name", ["auto_offset_reset", "auto_offset_reset_new_partitions"]
+)
+@pytest.mark.parametrize(
+    ("ago", "text"),
+    [
+        (timedelta(0), "by_duration:PT0.000S"),
+        (timedelta(hours=1), "by_duration:PT3600.000S"),
+        (timedelta(days=400, milliseconds=1), "by_duration:PT34560000.001S"),
+    ],
+)
+def test_a_reset_by_a_timedelta(name: str, ago: timedelta, text: str) -> None:
+    config = ConsumerConfig.of("a", {name: ago})
+    assert getattr(config, name) == text
+    assert ConsumerConfig.of("a", {name: text}) == config
+    if name == "auto_offset_reset":
+        assert config.reset_duration_ms() == ago // timedelta(milliseconds=1)
 
 
 def test_one_place_has_the_version() -> None:

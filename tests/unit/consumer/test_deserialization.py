@@ -1,10 +1,11 @@
-"""A partition waits for its deserializer: whatever happens meanwhile, its order holds."""
+"""A partition waits for its deserializer, and its order holds whatever happens."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ class Scripted:
         if how == "poison":
             raise ValueError("poison")
         if how == "down" and self.tries[place] <= times:
-            raise RegistryError("%d/%d" % place, retriable=True)
+            raise RegistryError("{}/{}".format(*place), retriable=True)
         return place
 
     def serialize(self, value: object, context: object) -> bytes:
@@ -76,7 +77,7 @@ class Scripted:
         try:
             await asyncio.sleep(3.0 if how == "slow" else 0.01)
             if how == "down":
-                raise RegistryError("%d/%d" % place, retriable=True)
+                raise RegistryError("{}/{}".format(*place), retriable=True)
             return place
         finally:
             awaited[place[0]] -= 1
@@ -354,9 +355,7 @@ def test_back_off_grows_until_the_record_is_read() -> None:
 
         world.failed = note  # type: ignore[method-assign]
         await world.drain()
-        waits = [
-            later - sooner for sooner, later in zip(times, times[1:], strict=False)
-        ]
+        waits = [later - sooner for sooner, later in pairwise(times)]
         assert len(times) == 6
         for wait, least in zip(waits, [0.08, 0.16, 0.32, 0.64, 0.8], strict=True):
             assert least <= wait <= 1.3

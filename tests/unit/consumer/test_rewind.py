@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -236,13 +237,14 @@ async def test_run_and_lanes_end_their_work_first(
     assert seen.offsets == {key: [6, 7, 8, 9] for key in ORDERS}
 
 
+@pytest.mark.parametrize("ago", [timedelta(hours=1), "by_duration:PT1H"])
 async def test_to_where_a_reset_leads(
-    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+    ago: timedelta, group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
     logs.log(*ORDERS[2]).start = 2
     places: dict[TopicPartition, RewindTo] = {
         ORDERS[0]: "latest",
-        ORDERS[1]: "by_duration:PT1H",
+        ORDERS[1]: ago,
         ORDERS[2]: "earliest",
     }
     async with make(**MEMBER) as consumer:
@@ -445,7 +447,9 @@ async def test_closing_ends_it(group: FakeGroup, make: MakeConsumer) -> None:
                 await rewind
 
 
-@pytest.mark.parametrize("place", [-1, "none", "by_duration:soon", "yesterday"])
+@pytest.mark.parametrize(
+    "place", [-1, "none", "by_duration:soon", "yesterday", timedelta(seconds=-1)]
+)
 async def test_there_is_no_such_place(
     place: RewindTo, group: FakeGroup, make: MakeConsumer
 ) -> None:

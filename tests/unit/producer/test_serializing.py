@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
+import anyio
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -22,6 +24,7 @@ from kafkaio.errors import (
     KafkaTimeout,
     RecordTooLarge,
     SerializationError,
+    TransactionAborted,
     UsageError,
 )
 from kafkaio.protocol._api_keys import ApiKey
@@ -134,14 +137,20 @@ async def test_headers_that_serializers_add_are_written(
     assert record.headers == (("own", None), ("key", b"a"), ("value", b"b"))
 
 
+@pytest.mark.parametrize("is_awaited", [False, True])
 async def test_a_list_that_takes_the_place_of_the_headers_is_written(
-    make: MakeProducer, logs: Logs
+    make: MakeProducer, logs: Logs, is_awaited: bool
 ) -> None:
     def dump(value: bytes, context: SerializationContext) -> bytes:
         context.headers = [("only", b"1")]
         return value
 
-    async with make(value_serializer=dump) as producer:
+    class Slowly:
+        async def serialize(self, value: bytes, context: SerializationContext) -> bytes:
+            await asyncio.sleep(1)
+            return dump(value, context)
+
+    async with make(value_serializer=Slowly() if is_awaited else dump) as producer:
         await producer.send("one", b"v", headers=[("gone", b"")])
     assert logs.log("one").records[0].headers == (("only", b"1"),)
 
@@ -305,6 +314,25 @@ async def test_wrong_types_name_the_topic(make: MakeProducer) -> None:
             await producer.send(topic, b"v", key="k")
 
 
+def test_serdes_are_objects() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"key must be an object.*Serde\(\)$"):
+        Topic("one", key=Serde)  # type: ignore[arg-type]
+
+
+def test_a_class_may_have_methods_of_its_own() -> None:
+    class Texts:
+        @staticmethod
+        def serialize(value: str, context: object) -> bytes:
+            return value.encode()
+
+        @classmethod
+        def deserialize(cls, data: bytes, context: object) -> str:
+            return data.decode()
+
+    assert Topic("one", key=Texts).key is Texts
+    assert ProducerConfig.of("a", {"key_serializer": Texts}).key_serializer is Texts
+
+
 @pytest.mark.parametrize("topic", [5, b"one", None, ["one"]])
 async def test_what_is_no_topic(make: MakeProducer, topic: Any) -> None:
     async with make() as producer:
@@ -428,6 +456,7 @@ async def test_plain_bytes_queue_behind_a_typed_topic(
         serde.finish("slow")
         await asyncio.gather(slow, plain, many, table)
         await producer.enqueue_nowait("one", b"last")
+        assert not producer._accumulator.gate._barriers
     assert logs.values("one") == [
         b"first", b"slow", b"plain", b"a", b"b", b"row", b"last"
     ]  # fmt: skip
@@ -526,22 +555,42 @@ async def test_a_serializer_that_ignores_its_end_holds_nobody_up(
 ) -> None:
     class Stubborn(Serde):
         def serialize(self, value: str, context: Any) -> Any:
-            return super().serialize(value, context) if value != "slow" else self.slow()
+            return self.slow() if value == "slow" else super().serialize(value, context)
 
         async def slow(self) -> bytes:
-            try:
-                await asyncio.sleep(5)
-            finally:
-                await asyncio.shield(asyncio.sleep(0))
+            with anyio.CancelScope(shield=True):
+                await asyncio.sleep(10)
             return b"slow"
 
     async with make(value_serializer=Stubborn(), max_block_ms=1000) as producer:
+        began = clock()
         slow = start(producer.send("one", "slow"))
         await steps()
         await producer.send("one", "other")
+        assert clock() - began == pytest.approx(1, abs=0.1)
         with pytest.raises(KafkaTimeout):
             await slow
+        assert clock() - began == pytest.approx(10, abs=0.1)
     assert logs.values("one") == [b"other"]
+
+
+async def test_a_result_that_comes_too_late_is_not_written(
+    make: MakeProducer, logs: Logs
+) -> None:
+    class Late:
+        async def serialize(self, value: str, context: object) -> bytes:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(10)
+            return value.encode()
+
+    async with make(value_serializer=Late(), max_block_ms=1000) as producer:
+        began = clock()
+        for call in (producer.send("one", "v"), producer.send_many("one", ["a", "b"])):
+            with pytest.raises(KafkaTimeout):
+                await call
+        assert clock() - began == pytest.approx(2, abs=0.1)
+        assert not producer._waits.waiting
+    assert logs.values("one") == []
 
 
 async def test_close_fails_the_calls_that_wait(make: MakeProducer, logs: Logs) -> None:
@@ -680,6 +729,20 @@ async def test_records_of_many_still_fail_one_by_one(
     assert logs.values("one") == [b"a", b"slow"]
 
 
+async def test_the_list_of_many_may_change_meanwhile(
+    make: MakeProducer, logs: Logs
+) -> None:
+    serde = Slow()
+    async with make(value_serializer=serde) as producer:
+        values = ["slow", "a"]
+        many = start(producer.send_many("one", values))
+        await steps()
+        values.append("b")
+        serde.finish("slow")
+        assert len(await many) == 2
+    assert logs.values("one") == [b"slow", b"a"]
+
+
 # ---- transactions --------------------------------------------------------------------
 
 
@@ -711,6 +774,29 @@ async def test_a_record_that_waits_is_not_part_of_a_transaction_that_ends(
         committed = {"commit": [b"one", b"two"], "abort": [b"two"], "close": []}[how]
         await there.settle()
         assert there.committed() == committed
+
+
+async def test_a_transaction_that_times_out_refuses_the_records_that_wait() -> None:
+    """As it does those that wait for memory: its block need not wait for them."""
+    serde = Slow()
+    async with world() as there:
+        options = {"value_serializer": serde, "transaction_timeout_ms": 2000}
+        producer = there.producer(**options)
+        await producer.start()
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", "one")
+        began = clock()
+        with pytest.raises(TransactionAborted, match="timed out"):
+            await tx.send("t", "slow")
+        assert clock() - began < 4
+        assert serde.cancelled == ["slow"]
+        with pytest.raises(TransactionAborted):
+            await tx.commit()
+        async with producer.transaction() as tx:
+            await tx.send("t", "two")
+        await there.settle()
+        assert there.committed() == [b"two"]
 
 
 async def test_a_transaction_keeps_the_order_of_its_calls() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf import timestamp_pb2 as _timestamp  # so that it is in the pool
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,  # so that it is in the pool
+)
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _POOL = descriptor_pool.Default()

@@ -168,9 +168,7 @@ async def test_the_schema_of_an_id() -> None:
     assert set(registry.asked) == {"schema"}
 
 
-async def test_records_of_a_union_have_the_names_of_the_schema_they_are_written_by() -> (
-    None
-):
+async def test_records_of_a_union_are_named_as_the_schema_has_it() -> None:
     registry = MemoryRegistry()
     derived = json.loads(Avro(Event, MemoryRegistry()).schema.text)  # type: ignore[arg-type]
     derived["namespace"] = "com.acme"
@@ -278,9 +276,26 @@ async def test_schemas_of_other_subjects_are_referred_to_by_name() -> None:
         serde = avro(registry, schema, references=references)
         data = await write(serde, written)
         assert await read(serde, data) == written
-        assert serde.serialize(
-            written, SerializationContext("t", [], is_key=False)
-        ) == data
+        assert (
+            serde.serialize(written, SerializationContext("t", [], is_key=False))
+            == data
+        )
+
+
+async def test_dicts_of_any_schema() -> None:
+    registry = MemoryRegistry()
+    writer = avro(registry)
+    generic: Avro[Any] = Avro(dict, registry)  # type: ignore[arg-type]
+    data = await write(writer, VALUE)
+    assert await read(generic, data) == VALUE
+    with pytest.raises(ConfigurationError, match="use_latest=True or schema_id="):
+        await write(generic, VALUE)
+    for options in ({"use_latest": True}, {"schema_id": 1}):
+        assert await write(avro(registry, dict, **options), VALUE) == data
+    assert generic.schema is None
+    assert repr(generic).startswith("Avro(dict, ")
+    with pytest.raises(ConfigurationError, match="reader_schema="):
+        generic.to_arrow([data])
 
 
 # -- evolution -------------------------------------------------------------------------
@@ -307,7 +322,11 @@ async def test_a_reader_resolves_older_and_newer_writers() -> None:
             ],
         },
         reader_schema=json.dumps(
-            {"type": "record", "name": "R", "fields": [{"name": "id", "type": "double"}]}
+            {
+                "type": "record",
+                "name": "R",
+                "fields": [{"name": "id", "type": "double"}],
+            }
         ),
     )
     schema = json.loads(avro(registry, Wide).schema.text)
@@ -317,8 +336,27 @@ async def test_a_reader_resolves_older_and_newer_writers() -> None:
     new = await write(wide, {"id": 1.5, "extra": "e", "more": [1]})
     assert await read(reader, old) == Wide(3.0, "d", None)
     assert await read(reader, new) == Wide(1.5, "e", [1])
+    assert await read(avro(registry, dict), old) == {"gone": ["a", "b"], "id": 3}
     assert await read(narrow, old) == {"id": 3.0}
     assert await read(narrow, new) == {"id": 1.5}
+
+
+async def test_dicts_are_resolved_to_their_own_schema() -> None:
+    registry = MemoryRegistry()
+    registry.add("line", Schema('{"type":"enum","name":"E","symbols":["A"]}'))
+    references = [SchemaReference("E", "line", 1)]
+    fields = [{"name": "id", "type": "long"}]
+    more = [*fields, {"name": "kind", "type": "E", "default": "A"}]
+    record = {"type": "record", "name": "R"}
+    old = avro(registry, {**record, "fields": fields})
+    new = avro(registry, {**record, "fields": more}, references=references)
+    data = await write(old, {"id": 1})
+    for _ in range(2):
+        assert await read(new, data) == {"id": 1, "kind": "A"}
+    assert await read(old, await write(new, {"id": 2, "kind": "A"})) == {"id": 2}
+    array = new.to_arrow([data])
+    assert array is not None
+    assert array.to_pylist() == [{"id": 1, "kind": "A"}]
 
 
 async def test_a_record_of_another_namespace_is_the_same_record() -> None:

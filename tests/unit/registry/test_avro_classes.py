@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
-from datetime import date, datetime, time, timezone
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum, IntEnum
-from typing import Annotated, Any, Generic, Literal, NewType, TypedDict, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NewType,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+)
 from uuid import UUID
 
 import fastavro
@@ -16,14 +25,13 @@ import msgspec
 import pydantic
 import pytest
 from hypothesis import given, strategies as st
-from typing_extensions import NotRequired
 
 from kafkaio.errors import ConfigurationError, SerializationError
 from kafkaio.registry import Avro, AvroAs, decimal
 from tests.unit.registry.double import MemoryRegistry
 from tests.unit.registry.through import through
 
-UTC = timezone.utc
+UTC = UTC
 Sku = NewType("Sku", str)
 T = TypeVar("T")
 
@@ -137,9 +145,7 @@ def test_every_default_is_what_an_older_record_is_read_with() -> None:
     schema = schema_of(Defaults)
     old = Avro({**schema, "fields": schema["fields"][:1]}, registry)
     new = Avro(Defaults, registry)
-    first, second = (
-        through(old, {"id": UUID(int=1)}, reader=new) for _ in range(2)
-    )
+    first, second = (through(old, {"id": UUID(int=1)}, reader=new) for _ in range(2))
     assert first == second == Defaults(UUID(int=1))
     first.lines.append(Line(Sku("x"), 1))
     assert second.lines == []
@@ -159,7 +165,7 @@ class Defaults:
     created: datetime = datetime(2020, 1, 2, tzinfo=UTC)
     price: Annotated[Decimal, AvroAs(decimal(precision=9, scale=2))] = Decimal("1.50")
     raw: bytes = b"\xff"
-    point: Point = Point(1, "a")  # noqa: RUF009 - it is frozen
+    point: Point = Point(1, "a")
     lines: list[Line] = field(default_factory=list)
     tags: set[str] = field(default_factory=set)
     mixed: int | str = "text"
@@ -197,9 +203,9 @@ class POrder(pydantic.BaseModel):
     id: UUID
     lines: list[PLine]
     price: Decimal = pydantic.Field(Decimal("2.5"), max_digits=8, decimal_places=2)
-    bonus: Annotated[
-        Decimal, pydantic.Field(max_digits=4, decimal_places=1)
-    ] | None = None
+    bonus: Annotated[Decimal, pydantic.Field(max_digits=4, decimal_places=1)] | None = (
+        None
+    )
     status: Status = Status.NEW
     level: Level = Level.LOW
     note: str | None = pydantic.Field(None, alias="theNote")
@@ -404,12 +410,20 @@ def test_a_namespace_stands_before_the_names_of_records() -> None:
         ({"status": "new"}, "status", "must be of the type Status, not str"),
         ({"note": 5}, "note", "must be a str"),
         ({"paid": 1}, "paid", "must be a bool"),
-        ({"lines": [Line(Sku("a"), 1), Line(Sku("b"), True)]}, "lines[1].quantity", "must be an int"),
+        (
+            {"lines": [Line(Sku("a"), 1), Line(Sku("b"), True)]},
+            "lines[1].quantity",
+            "must be an int",
+        ),
         ({"lines": [Line(Sku("a"), 1, Decimal("0.001"))]}, "lines[0].price", "places"),
         ({"lines": [Line(Sku("a"), 1, Decimal(10**9))]}, "lines[0].price", "digits"),
         ({"lines": [None]}, "lines[0]", "must be of the type Line"),
         ({"lines": None}, "lines", "must be of the type list"),
-        ({"extra": Gift("a", [Line(Sku("a"), "2")])}, "extra.lines[0].quantity", "must be an int"),  # type: ignore[arg-type]
+        (
+            {"extra": Gift("a", [Line(Sku("a"), "2")])},
+            "extra.lines[0].quantity",
+            "must be an int",
+        ),  # type: ignore[arg-type]
         ({"by_name": {"a b": Line(Sku("a"), "2")}}, "by_name['a b'].quantity", "int"),  # type: ignore[arg-type]
         ({"created": 1.5}, "created", "must be a datetime"),
         ({"id": "no"}, "id", "must be a UUID"),

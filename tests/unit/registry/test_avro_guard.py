@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import OrderedDict
-from datetime import date, datetime, time as time_of_day, timezone
+from datetime import UTC, date, datetime, time as time_of_day
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -158,7 +158,9 @@ def test_items_that_take_no_bytes_are_bounded(items: Any) -> None:
         ({"type": "string", "logicalType": "uuid"}, number(3) + b"abc"),
     ],
 )
-def test_data_that_no_writer_writes_is_one_clear_error(schema: Any, data: bytes) -> None:
+def test_data_that_no_writer_writes_is_one_clear_error(
+    schema: Any, data: bytes
+) -> None:
     with pytest.raises(SerializationError):
         decode(schema, data)
 
@@ -251,7 +253,7 @@ def test_a_cycle_is_found_and_a_repetition_is_none() -> None:
 
 # -- values ----------------------------------------------------------------------------
 
-AWARE = datetime(2024, 1, 1, tzinfo=timezone.utc)
+AWARE = datetime(2024, 1, 1, tzinfo=UTC)
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
 LONGS = {"type": "array", "items": "long"}
@@ -356,7 +358,11 @@ def test_a_value_that_may_be_left_out_is_its_default() -> None:
 def test_an_error_names_the_field_and_not_the_value(
     value: Any, field: str, reason: str
 ) -> None:
-    line = {"type": "record", "name": "Line", "fields": [{"name": "amount", "type": "int"}]}
+    line = {
+        "type": "record",
+        "name": "Line",
+        "fields": [{"name": "amount", "type": "int"}],
+    }
     schema = {
         "type": "record",
         "name": "Order",
@@ -372,7 +378,12 @@ def test_an_error_names_the_field_and_not_the_value(
 
 
 def test_explain_agrees_with_fastavro_on_unions() -> None:
-    schema = ["null", {**NODE, "name": "A"}, {"type": "map", "values": "long"}, "string"]
+    schema = [
+        "null",
+        {**NODE, "name": "A"},
+        {"type": "map", "values": "long"},
+        "string",
+    ]
     schema[1]["fields"] = [{"name": "x", "type": "long"}]  # type: ignore[index]
     parsed = parse(schema, {})
     for value in (None, {"x": 1}, {"y": 1}, "a", ("A", {"x": 1}), 5, {"x": "a"}, [1]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ import msgspec
 import pydantic
 import pydantic.dataclasses
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio.errors import ArgumentTypeError, SerializationError
 from kafkaio.serde import DeserializationContext, Json, SerializationContext
@@ -169,6 +170,7 @@ orders = st.builds(
 )
 
 
+@settings(max_examples=40)  # an order has all types, and takes long to make
 @given(order=orders)
 def test_what_is_written_is_read(order: Order) -> None:
     serde = Json(Order)
@@ -177,6 +179,7 @@ def test_what_is_written_is_read(order: Order) -> None:
     assert serde.serialize(order, WRITING) == data
 
 
+@settings(max_examples=40)
 @given(
     order=orders,
     name=st.sampled_from([each.name for each in fields(Order)]),
@@ -505,6 +508,11 @@ def test_a_dataclass_may_hold_classes_of_both_libraries() -> None:
     assert caught.value.field == "customer.givenName"
     with pytest.raises(ArgumentTypeError, match="neither library"):
         Json(Customer | Item)
+
+
+def test_a_serde_is_pickled_by_its_class() -> None:
+    serde = pickle.loads(pickle.dumps(Json(Checked)))
+    assert serde.deserialize(b'{"amount":1}', READING) == Checked(1)
 
 
 def test_a_serde_is_shown_without_its_values() -> None:

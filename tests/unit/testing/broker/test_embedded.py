@@ -130,7 +130,7 @@ def test_every_release_serves_what_clients_need(release: str) -> None:
 
 def test_a_release_that_is_not_known() -> None:
     with pytest.raises(ValueError, match=r"must be one of 2\.1, 2\.8"):
-        Broker(as_version="0.9")
+        Broker(as_version="0.9")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="nodes=0"):
         Broker(nodes=0)
 
