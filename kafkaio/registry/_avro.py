@@ -225,18 +225,17 @@ class Avro(Generic[T]):
 
         Returns:
             the array; None if the schema of a value is not cached: read that value
-            with `deserialize`, and call again.
+            with `deserialize`, and call again. None, too, if values are dicts of any
+            schema: pass ``reader_schema``.
 
         Raises:
             SerializationError: bytes cannot be read; the message says which.
             SchemaError: a schema is not valid.
             ConfigurationError: pyarrow is not installed, or the schema refers to
-                itself, or there is none.
+                itself.
         """
         if self._format.reader_schema is None:
-            raise ConfigurationError(
-                "without a schema the type of a column is open: pass reader_schema="
-            )
+            return None
         if self._arrow is None:
             language = _ArrowFormat(self._format)
             self._arrow = self._core.beside(language), language

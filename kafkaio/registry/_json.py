@@ -204,7 +204,8 @@ class JsonSchema(Generic[T]):
 
         Returns:
             the array; None if the schema of a value is not cached: read that value
-            with `deserialize`, and call again.
+            with `deserialize`, and call again. None, too, if values are dicts of any
+            schema.
 
         Raises:
             SerializationError: bytes cannot be read; the message says which.
@@ -214,7 +215,7 @@ class JsonSchema(Generic[T]):
         """
         schema = self._format.schema
         if schema is None:
-            raise ConfigurationError("without a schema the type of a column is open")
+            return None
         payloads = read_rows(self._core, data, lambda _, each: each[PREFIX_BYTES:])
         if payloads is None:
             return None
