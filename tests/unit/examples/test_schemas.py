@@ -204,6 +204,26 @@ async def test_reaching_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "registry-1.example.com" in repr(names["registry"])
 
 
+async def test_tables(
+    broker: Broker, schemas: SchemaRegistry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    topic = kafkaio.Topic("orders", value=Avro(Order, Registry(schemas.url)))
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        await producer.send_many(topic, [Order(1, "anna", 1250), Order(2, "ben", 50)])
+    block = blocks(broker)("table.flatten()")
+    table = asyncio.ensure_future(
+        run_block(block, {"kafkaio": kafkaio, "orders": topic})
+    )
+    output = ""
+    while output != "1300\n":  # the block prints, and reads on
+        await asyncio.sleep(0.01)
+        assert not table.done(), await table
+        output += capsys.readouterr().out
+    table.cancel()
+    await asyncio.wait([table])
+
+
 # "When something fails"
 
 
