@@ -360,6 +360,28 @@ async def test_a_record_that_cannot_be_deserialized(
     assert len(asked) == is_unknown  # it is remembered
 
 
+async def test_a_login_that_is_refused(broker: Broker) -> None:
+    async with SchemaRegistry(users={"alice": "secret"}) as schemas:
+        registry = Registry(schemas.url)
+        topic = kafkaio.Topic("orders", value=Avro(Order, registry))
+        async with (
+            kafkaio.Producer(broker.bootstrap_servers) as producer,
+            kafkaio.Consumer(
+                broker.bootstrap_servers, topics=topic, auto_offset_reset="earliest"
+            ) as consumer,
+        ):
+            with pytest.raises(kafkaio.RegistryError) as refused:
+                await producer.send(topic, Order(1, "anna", 1))
+            assert refused.value.status == 401
+            assert not refused.value.retriable
+            with pytest.raises(kafkaio.RegistryError, match="401"):
+                await registry.latest("orders-value")  # as a consumer does at its start
+            await producer.send("orders", BAD["no such id"])
+            with pytest.raises(kafkaio.DeserializationError) as caught:
+                await anext(consumer)
+            assert type(caught.value.__cause__) is kafkaio.RegistryError
+
+
 async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(
     broker: Broker, schemas: SchemaRegistry
 ) -> None:
