@@ -1492,7 +1492,9 @@ def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.Table:
+def records_to_table(
+    records: Sequence[Record[object, object]], *, headers: bool = False
+) -> pa.Table:
     """Return records as a table; keys and values can be deserialized objects.
 
     The columns are those of `schema`. If keys or values are not bytes, their column has

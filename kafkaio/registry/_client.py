@@ -185,12 +185,16 @@ class Registry:
         if find_spec("httpx") is None:
             load_httpx()
         addresses = addresses_of(url)
-        login = Login(_basic(basic_auth, addresses), bearer_token, headers)
+        limit = _time_limit(timeout)
+        # Half of the time, so that a token that is about to end can be used still if no
+        # other one comes.
+        basic = _basic(basic_auth, addresses)
+        login = Login(basic, bearer_token, headers, limit / 2)
         if bearer_token is not None and any(each.basic for each in addresses):
             raise ConfigurationError("give one of bearer_token and a user in the url")
         self._settings = HttpSettings(
             addresses=addresses,
-            timeout=_time_limit(timeout),
+            timeout=limit,
             retries=_retries(retries),
             max_bytes=count_of("max_schema_bytes", max_schema_bytes, 1),
             proxy=_proxy(proxy),

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import field
@@ -28,6 +29,7 @@ from urllib.parse import urlencode
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now, roll, wall_ms
 from kafkaio._version import __version__
+from kafkaio.errors import ConfigurationError
 from kafkaio.registry._address import Address
 from kafkaio.registry._answers import Reply, Where, error_of
 from kafkaio.registry._attempts import Attempt, Attempts
@@ -108,14 +110,27 @@ class HttpSettings:
         """Return an HTTP client, which belongs to the running event loop."""
         # Without encryption, no proxy of the environment may read the login.
         is_encrypted = all(address.is_encrypted for address in self.addresses)
-        client: httpx.AsyncClient = load_httpx().AsyncClient(
-            verify=self.context(),
-            trust_env=is_encrypted,
-            proxy=self.proxy,
-            follow_redirects=False,
-            headers={"User-Agent": f"kafkaio/{__version__}"},
-        )
-        return client
+        library = load_httpx()
+        problem = "the url cannot be used"
+        try:
+            for address in self.addresses:
+                library.URL(address.url)
+            problem = ""
+            client: httpx.AsyncClient = library.AsyncClient(
+                verify=self.context(),
+                trust_env=is_encrypted,
+                proxy=self.proxy,
+                follow_redirects=False,
+                headers={"User-Agent": f"kafkaio/{__version__}"},
+            )
+        except ImportError:
+            problem = "the proxy cannot be used: it needs the package socksio"
+        except (ValueError, library.InvalidURL):
+            problem = problem or "the proxy cannot be used: it is not the URL of one"
+        else:
+            return client
+        # Outside of the handlers: the error of httpx has the URL with its password.
+        raise ConfigurationError(problem)
 
 
 class Connections:
@@ -126,11 +141,6 @@ class Connections:
         self._client: httpx.AsyncClient | None = None
         self._users = 0
         self._holds = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a client."""
-        return self._client is not None
 
     def hold(self) -> None:
         """Keep connections open until `release` is called as often."""
@@ -266,7 +276,8 @@ class _Asking:
                 if not reply.problem:
                     self._http.answered(attempt.address)
                 break
-            pause = _pause(reply.retry_after)
+            # What is certain to come again leaves the other addresses.
+            pause = math.inf if reply.is_final else _pause(reply.retry_after)
             attempt = attempts.failed(now(), roll(), pause)
             self._http.retries += attempt is not None
         return self.last
@@ -353,7 +364,8 @@ def _keep_streams(
     """Return a function that keeps the connections that a request opens."""
 
     async def trace(name: str, info: Mapping[str, Any]) -> None:
-        if name == "connection.connect_tcp.complete":
+        # Of the module that connects: that of proxies of SOCKS is another one.
+        if name.endswith(".connect_tcp.complete"):
             opened.append(info["return_value"])
 
     return trace
@@ -370,13 +382,13 @@ async def _exchange(
             return await _read(response, max_bytes)
         finally:
             await response.aclose()
-    except (httpx.HTTPError, OSError) as error:
+    # UnicodeError: the system does not take the name of the host.
+    except (httpx.HTTPError, OSError, UnicodeError) as error:
         text = f"{type(error).__name__}: {error}".removesuffix(": ")
         is_connected = not isinstance(
-            error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError
+            error,
+            httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | UnicodeError,
         )
-    except httpx.InvalidURL:
-        return Reply(problem="the url cannot be used", is_final=True)
     return Reply(
         problem=text,
         # A certificate that is not trusted will not be trusted a second later.

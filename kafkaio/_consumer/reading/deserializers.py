@@ -120,7 +120,7 @@ class Pending:
         is_key: bool,
     ) -> None:
         self._owner = owner
-        self.record = record
+        self.record: Record = record
         self._rule = rule
         self._key = key
         self._coroutine = coroutine

@@ -704,6 +704,13 @@ def test_arguments_that_are_wrong(given: dict[str, Any], problem: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+async def test_a_url_that_httpx_does_not_take() -> None:
+    registry = Registry("http://user:secret@☃")
+    with pytest.raises(ConfigurationError, match="url cannot be used") as caught:
+        await registry.schema(1)
+    assert "secret" not in str(caught.value)
+
+
 def test_nothing_happens_at_first() -> None:
     assert Registry("http://no.such.host.invalid").statistics().requests == 0
 

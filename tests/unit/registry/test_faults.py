@@ -19,6 +19,7 @@ import trustme
 
 from kafkaio.errors import RegistryError, SchemaError
 from kafkaio.registry import Registry, Schema
+from tests.support.loops import REAL_LOOPS
 from tests.support.patience import HANGS
 from tests.support.registries import (
     Answer,
@@ -105,8 +106,9 @@ async def test_nobody_listens() -> None:
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
-async def test_a_name_that_is_not_there() -> None:
-    registry = Registry("http://no-such-host.invalid", retries=0)
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 70, "a..b"])
+async def test_a_name_that_is_not_there(host: str) -> None:
+    registry = Registry(f"http://{host}", retries=0)
     with pytest.raises(RegistryError) as caught:
         await registry.schema(1)
     assert caught.value.retriable
@@ -442,10 +444,16 @@ async def steps(task: asyncio.Future[Any], count: int) -> bool:
     return task.done()
 
 
-@pytest.mark.parametrize("is_encrypted", [False, True])
-@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("loop", REAL_LOOPS.values(), ids=REAL_LOOPS)
+@pytest.mark.parametrize(
+    ("is_encrypted", "twice"), [(False, False), (True, False), (True, True)]
+)
 def test_cancelled_at_every_await(
-    monkeypatch: pytest.MonkeyPatch, *, is_encrypted: bool, twice: bool
+    monkeypatch: pytest.MonkeyPatch,
+    loop: Callable[[], asyncio.AbstractEventLoop],
+    *,
+    is_encrypted: bool,
+    twice: bool,
 ) -> None:
     left: list[str] = []
     monkeypatch.setattr(
@@ -480,7 +488,8 @@ def test_cancelled_at_every_await(
             assert ended == 3
             assert count > 10
 
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(main())
     gc.collect()
     assert not left
 
