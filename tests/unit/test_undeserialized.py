@@ -716,7 +716,10 @@ async def test_what_happens_while_a_record_waits(broker: Broker, what: str) -> N
 async def test_a_partition_that_is_given_up_waits_for_nothing(broker: Broker) -> None:
     gate = Gate()
     seen: list[Record] = []
-    options: dict[str, Any] = {"heartbeat_interval_ms": 100}
+    options: dict[str, Any] = {
+        "heartbeat_interval_ms": 100,
+        "group_protocol": "classic",
+    }
     async with made(broker, gate, **options) as first:
         reading = asyncio.ensure_future(by_poll(first, seen))
         await until(lambda: gate.waiting == 1)

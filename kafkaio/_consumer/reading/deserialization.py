@@ -245,8 +245,8 @@ class Deserialization:
 
     def _refuse(self, tp: TopicPartition, error: Exception) -> None:
         buffer = self._buffers.get(tp)
-        assert buffer is not None
-        buffer.undeserialized = error
+        if buffer is not None:  # else the deserializer itself has moved the partition
+            buffer.undeserialized = error
         self._interrupt()
 
     # Waiting
@@ -265,8 +265,10 @@ class Deserialization:
 
     def _wait_for(self, pending: Pending) -> None:
         buffer = self._buffers.get(pending.record.topic_partition)
-        assert buffer is not None
-        assert buffer.chunk is not None
+        if buffer is None or buffer.chunk is None:
+            pending.close()  # the deserializer itself has moved the partition
+            self._interrupt()
+            return
         assert self.spawn is not None, "who reads has a loop"
         ahead = self._set_aside(buffer)
         ahead.pending = pending
