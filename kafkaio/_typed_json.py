@@ -145,6 +145,10 @@ def _instance(kind: Any) -> type:
 # -- the engines -----------------------------------------------------------------------
 
 
+#: What pydantic expected, and the field, but for those around it; it shows the value.
+_PYDANTIC_WARNING = re.compile(r"Expected `(.+?)`.*?\[field_name='(.*?)'", re.DOTALL)
+
+
 def _pydantic_engine(kind: Any) -> Engine:
     from pydantic import TypeAdapter, ValidationError
     from pydantic_core import PydanticSerializationError
@@ -157,7 +161,10 @@ def _pydantic_engine(kind: Any) -> Engine:
 
     def explain(error: Exception) -> tuple[str, str]:
         if not isinstance(error, ValidationError):
-            return str(error).partition("\n")[0], ""
+            found = _PYDANTIC_WARNING.search(str(error))
+            if found is None:
+                return str(error).partition("\n")[0], ""
+            return f"must be {found[1]}", found[2]
         first = error.errors(include_url=False, include_input=False)[0]
         return first["msg"], _join(first["loc"])
 

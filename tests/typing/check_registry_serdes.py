@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, TypedDict, assert_type
@@ -12,6 +12,7 @@ from kafkaio.registry import (
     Avro,
     AvroAs,
     JsonSchema,
+    OneOf,
     Registry,
     decimal,
     record_name,
@@ -38,10 +39,12 @@ def make(registry: Registry) -> None:
     avro = Avro(Order, registry)
     assert_type(avro, Avro[Order])
     assert_type(Avro(Line, registry), Avro[Line])
-    assert_type(Avro('{"type": "string"}', registry), Avro[dict[str, object]])
-    assert_type(Avro({"type": "string"}, registry), Avro[dict[str, object]])
+    assert_type(Avro('{"type": "string"}', registry), Avro[Mapping[str, object]])
+    assert_type(Avro({"type": "string"}, registry), Avro[Mapping[str, object]])
     assert_type(JsonSchema(Order, registry), JsonSchema[Order])
-    assert_type(JsonSchema({"type": "object"}, registry), JsonSchema[dict[str, object]])
+    assert_type(
+        JsonSchema({"type": "object"}, registry), JsonSchema[Mapping[str, object]]
+    )
     serde: Serde[Order] = avro
     json: Serde[Order] = JsonSchema(Order, registry, subject=record_name)
     Avro(Order, registry, subject=topic_record_name, wire="header", register=False)
@@ -58,7 +61,13 @@ async def use(registry: Registry) -> None:
     )
     assert_type(both, kafkaio.Topic[Line, Order])
     dicts = kafkaio.Topic("orders", value=Avro("{}", registry))
-    assert_type(dicts, kafkaio.Topic[bytes | None, dict[str, object]])
+    assert_type(dicts, kafkaio.Topic[bytes | None, Mapping[str, object]])
+    events = OneOf(Avro(Order, registry), JsonSchema(Line, registry))
+    assert_type(events, OneOf[Order | Line])
+    assert_type(
+        kafkaio.Topic("events", value=events),
+        kafkaio.Topic[bytes | None, Order | Line],
+    )
     serde = Avro(Order, registry)
     await serde.prepare("orders")
     await serde.prepare("orders", is_key=True)

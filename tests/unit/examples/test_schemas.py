@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -167,11 +167,18 @@ async def test_subjects_checks_and_references(
     block = blocks()
     async with Registry(schemas.url) as registry:
         names: dict[str, Any] = {"Avro": Avro, "Order": Order, "registry": registry}
-        await run_block(block("subject=topic_record_name"), names)
+        await run_block(block("avro = Avro(Order, registry, subject="), names)
         await names["avro"].prepare("orders")
         (subject,) = await registry.subjects()
         assert subject.startswith("orders-")
         assert subject.endswith("Order")
+        refund = make_dataclass("Refund", [("id", int)])
+        names |= {"Refund": refund, "kafkaio": kafkaio}
+        await run_block(block("OneOf(avro, refund)"), names)
+        events = names["events"].value
+        await events.prepare("events")
+        context = SerializationContext("events", [], is_key=False)
+        assert isinstance(events.serialize(refund(1), context), bytes)
         names["text"] = ORDER
         await run_block(block("compatibility.reasons"), names)
         assert re.fullmatch(r"\d+ 1\n", capsys.readouterr().out)
