@@ -135,6 +135,8 @@ def types(session: nox.Session) -> None:
     groups(session, "types")
     session.run("mypy")
     session.run("mypy", *TYPED)
+    # What must be refused, and the programs of the docs; by pyright as well.
+    session.run("pytest", "-p", "no:cacheprovider", "tests/typing")
     # Pyright does not follow the finder of an editable install.
     session.run(
         *("pyright", "--verifytypes", "kafkaio", "--ignoreexternal"),

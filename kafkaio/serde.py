@@ -244,7 +244,7 @@ class Topic(Generic[K, V]):
                 raise ArgumentTypeError(
                     f"{what} must be an object, not a class: {serde.__name__}()"
                 )
-        self.name = name
+        self.name: str = name
         self.key: Serde[K] | None = key
         self.value: Serde[V] | None = value
 
@@ -299,7 +299,7 @@ class Json(Serde[T]):
         from kafkaio._typed_json import engine
 
         made = engine(kind)
-        self.kind = kind
+        self.kind: object = kind
         self._write: Callable[[T], bytes] = made.write
         self._read: Callable[[bytes], T] = made.read
         self._faults = made.faults
@@ -392,7 +392,7 @@ class String:
             "".encode(encoding)
         except LookupError:
             raise ArgumentValueError(f"unknown encoding: {encoding!r}") from None
-        self.encoding = encoding
+        self.encoding: str = encoding
 
     def serialize(self, value: str, _context: SerializationContext, /) -> bytes:
         """Return a string in the encoding.

@@ -60,8 +60,8 @@ class Ahead:
     __slots__ = ("buffer", "cursor", "failure", "made", "owner", "pending", "scope")
 
     def __init__(self, owner: Deserialization, buffer: PartitionBuffer) -> None:
-        self.owner = owner
-        self.buffer = buffer
+        self.owner: Deserialization = owner
+        self.buffer: PartitionBuffer = buffer
         self.made: deque[Record] = deque()
         self.pending: Pending | None = None
         self.failure: tuple[int, Exception] | None = None
