@@ -23,18 +23,22 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import fastavro
+import pyarrow as pa
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext as Context
 
-from kafkaio.registry import Avro, RegisteredSchema, Schema
+from kafkaio.registry import Avro, JsonSchema, RegisteredSchema, Schema
 from kafkaio.serde import DeserializationContext, SerializationContext
 
 TOPIC = "orders"
+#: Records of a batch of columns.
+BATCH = 1000
 #: The most that a case may cost, as a ratio to bare fastavro in the same run.
 BARS = {"write dict": 2.5 / 1.8, "read dict": 3.0 / 2.0}
 #: The most that a schema that is cached may cost, in the same unit: 0.3 of 1.8.
@@ -158,6 +162,45 @@ def cases() -> dict[str, Callable[[], object]]:
     }
 
 
+def batches() -> dict[str, Callable[[], object]]:
+    """Return what makes Arrow columns of a batch, record by record and at once."""
+    registry: Any = OneSchema()
+    avro = Avro(SCHEMA, registry)
+    text, integer = {"type": "string"}, {"type": "integer"}
+    line = {"properties": {"sku": text, "quantity": integer}}
+    properties = {
+        "id": text,
+        "customer": integer,
+        "amount": {"type": "number"},
+        "note": text,
+        "created": integer,
+        "lines": {"type": "array", "items": line},
+    }
+    plain = JsonSchema({"properties": properties}, registry, validate=False)
+    value = {**VALUE, "note": "n", "created": 1}
+    writing = SerializationContext(TOPIC, [], is_key=False)
+    reading = DeserializationContext(TOPIC, (), is_key=False)
+    made: dict[str, Callable[[], object]] = {}
+    for name, serde, one in (("avro", avro, VALUE), ("json", plain, value)):
+        data = serde.serialize(one, writing)
+        assert isinstance(data, bytes)
+        batch = [data] * BATCH
+        serde.deserialize(data, reading)
+        whole = serde.to_arrow(batch)
+        assert whole is not None
+
+        def each(
+            serde: Any = serde, batch: list[bytes] = batch, kind: Any = whole.type
+        ) -> object:
+            rows = [serde.deserialize(data, reading) for data in batch]
+            return pa.array(rows, type=kind)
+
+        assert each() == whole
+        made[f"{name} each"] = each
+        made[f"{name} arrow"] = partial(serde.to_arrow, batch)
+    return made
+
+
 def hit() -> dict[str, Callable[[], object]]:
     """Return what finds a cached schema, around a format that does nothing."""
     registry: Any = OneSchema()
@@ -196,11 +239,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--records", type=int, default=10_000)
     args = parser.parse_args()
-    measured = cases() | hit()
+    measured = cases() | hit() | batches()
     costs: dict[str, list[float]] = {name: [] for name in measured}
     for number in range(args.rounds + 1):
         for name in random.sample(sorted(measured), len(measured)):
-            cost = cpu(measured[name], args.records)
+            is_batch = name.split()[0] in ("avro", "json")
+            calls = args.records // BATCH if is_batch else args.records
+            cost = cpu(measured[name], calls) / (BATCH if is_batch else 1)
             if number:  # the first round warms up
                 costs[name].append(cost)
     middle = {name: statistics.median(found) for name, found in costs.items()}
@@ -211,7 +256,8 @@ def main() -> None:
             ratio, bar = cost / middle["write fastavro"], HIT
         else:
             cost = middle[name]
-            ratio, bar = cost / middle[f"{kind} fastavro"], BARS.get(name, 0.0)
+            unit = f"{kind} fastavro" if kind in ("read", "write") else "read fastavro"
+            ratio, bar = cost / middle[unit], BARS.get(name, 0.0)
         verdict = (
             "" if not bar else f"  at most {bar:.2f}: {'ok' if ratio <= bar else 'NO'}"
         )

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import getattr_static, iscoroutinefunction, isfunction
 from struct import Struct, error as StructError
 from types import UnionType
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, get_args, overload
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -266,6 +266,9 @@ class Json(Serde[T]):
     whose members can be told apart. pydantic and msgspec write by their own rules, and
     pydantic by its aliases; msgspec checks the types of fields only when it reads.
 
+    Equal values are written alike, so they can be keys: keys of dicts are sorted, and
+    so are sets. pydantic and msgspec keep the order of dicts.
+
     Fields that a class does not have are ignored when reading, so that writers can add
     some. A field that is missing gets its default.
 
@@ -338,8 +341,9 @@ class Json(Serde[T]):
     def __repr__(self) -> str:
         if self.kind is object:
             return "Json()"
-        name = self.kind.__qualname__ if type(self.kind) is type else str(self.kind)
-        return f"Json({name})"
+        if isinstance(self.kind, type) and not get_args(self.kind):
+            return f"Json({self.kind.__qualname__})"
+        return f"Json({self.kind})"
 
 
 def _wrong_type(serde: object, value: object) -> SerializationError:
@@ -423,13 +427,11 @@ class String:
         return "String()" if self.encoding == "utf-8" else f"String({self.encoding!r})"
 
 
-class _Fixed(Protocol):
-    """A serde whose values all have the same size."""
-
-    _struct: Struct
-
-
-def _pack(serde: _Fixed, value: object, kind: type | UnionType) -> bytes:
+def _pack(
+    serde: Short | Integer | Long | Float | Double,
+    value: object,
+    kind: type | UnionType,
+) -> bytes:
     # True is an int for Python, and no number for Java.
     if not isinstance(value, kind) or isinstance(value, bool):
         raise _wrong_type(serde, value)

@@ -9,6 +9,7 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio.registry._avro_classes": ("AvroAs", "decimal"),
         "kafkaio.registry._client": ("Registry", "RegistryStatistics"),
         "kafkaio.registry._json": ("JsonSchema",),
+        "kafkaio.registry._one_of": ("OneOf",),
         "kafkaio.registry._protobuf": ("Protobuf",),
         "kafkaio.registry._schema": (
             "Compatibility",

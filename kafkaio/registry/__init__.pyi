@@ -14,6 +14,9 @@ from kafkaio.registry._client import (
 from kafkaio.registry._json import (
     JsonSchema as JsonSchema,
 )
+from kafkaio.registry._one_of import (
+    OneOf as OneOf,
+)
 from kafkaio.registry._protobuf import (
     Protobuf as Protobuf,
 )

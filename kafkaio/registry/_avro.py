@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
@@ -28,6 +28,7 @@ from kafkaio.registry._avro_schema import (
     load,
     parse,
     record_of,
+    simple_name,
 )
 from kafkaio.registry._classes import Fault
 from kafkaio.registry._columns import read_rows, to_array
@@ -37,6 +38,7 @@ from kafkaio.registry._serde import (
     SchemaPart,
     SerdeCore,
     SerdeOptions,
+    ValueClass,
     Wire,
     Write,
     check_size,
@@ -45,7 +47,7 @@ from kafkaio.registry._serde import (
 )
 from kafkaio.registry._subjects import SubjectStrategy, topic_name
 from kafkaio.registry._wire import PREFIX_BYTES
-from kafkaio.serde import DeserializationContext, SerializationContext
+from kafkaio.serde import DeserializationContext, Serde, SerializationContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +58,7 @@ T = TypeVar("T")
 
 
 @public("kafkaio.registry")
-class Avro(Generic[T]):
+class Avro(Serde[T]):
     """Values by a schema of Avro, which a registry keeps.
 
     ::
@@ -68,10 +70,11 @@ class Avro(Generic[T]):
     a class of pydantic or msgspec; values are its instances. Its schema follows from
     its annotations: ``int`` is ``long``, ``float`` is ``double``, a datetime is
     ``timestamp-micros``, an Enum its symbols, other classes are records of their own.
-    `AvroAs` gives a field another schema, and ``__avro_schema__`` (a text, a dict, or a
-    class method that returns one) the class. With a text or a dict values are dicts;
-    with ``dict`` itself they are read as they were written, and written by the schema
-    of ``use_latest`` or ``schema_id``.
+    A datetime has to have a time zone, and is read in UTC. `AvroAs` gives a field
+    another schema, and ``__avro_schema__`` (a text, a dict, or a class method that
+    returns one) the class. With a text or a dict values are dicts; with ``dict`` itself
+    they are read as they were written, and written by the schema of ``use_latest`` or
+    ``schema_id``.
 
     What was written by another schema is resolved to this one, or to ``reader_schema``:
     fields that are new there get their defaults, fields that are not there are left
@@ -225,18 +228,17 @@ class Avro(Generic[T]):
 
         Returns:
             the array; None if the schema of a value is not cached: read that value
-            with `deserialize`, and call again.
+            with `deserialize`, and call again. None, too, if values are dicts of any
+            schema: pass ``reader_schema``.
 
         Raises:
             SerializationError: bytes cannot be read; the message says which.
             SchemaError: a schema is not valid.
             ConfigurationError: pyarrow is not installed, or the schema refers to
-                itself, or there is none.
+                itself.
         """
         if self._format.reader_schema is None:
-            raise ConfigurationError(
-                "without a schema the type of a column is open: pass reader_schema="
-            )
+            return None
         if self._arrow is None:
             language = _ArrowFormat(self._format)
             self._arrow = self._core.beside(language), language
@@ -308,6 +310,21 @@ class _AvroFormat:
         if reader_schema is None:
             self.reader_schema = loaded
 
+    @property
+    def kind(self) -> ValueClass:
+        """The class of the values; None for dicts."""
+        return None if self._codec is None else self._codec.kind
+
+    @property
+    def simple_record(self) -> str:
+        """The name of the record, without its namespace."""
+        return simple_name(self.record)
+
+    def records_of(self, schema: Schema, data: bytes, start: int) -> set[str]:
+        """Return the name of a schema, without its namespace."""
+        del data, start
+        return {simple_name(record_of(load(schema.text)))}
+
     def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
         """Return no bytes: one schema has one type."""
         del schema, references
@@ -347,17 +364,32 @@ class _AvroFormat:
 class _ArrowFormat:
     """Avro, read as what pyarrow takes."""
 
-    __slots__ = ("_format", "_reader", "columns", "parts", "record", "schema", "uses")
+    __slots__ = (
+        "_format",
+        "_reader",
+        "columns",
+        "kind",
+        "parts",
+        "record",
+        "schema",
+        "simple_record",
+        "uses",
+    )
 
     type: SchemaType = "AVRO"
 
     def __init__(self, language: _AvroFormat) -> None:
         self._format = language
         self.schema, self.record = language.schema, language.record
+        self.kind, self.simple_record = language.kind, language.simple_record
         self.parts, self.uses = language.parts, language.uses
         #: Known with the first value: what the schema refers to may be needed.
         self.columns: AvroColumns | None = None
         self._reader: AvroType = language.reader_schema
+
+    def records_of(self, schema: Schema, data: bytes, start: int) -> set[str]:
+        """Return the name of a schema, as the format itself does."""
+        return self._format.records_of(schema, data, start)
 
     def prepare(self, own: Mapping[str, Schema]) -> AvroColumns:
         """Find the type in Arrow, if that has not been done.

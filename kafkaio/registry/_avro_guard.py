@@ -127,6 +127,8 @@ class _CheckCompiler:
 
     def _value(self, schema: AvroType, name: str) -> list[str]:
         """Return lines that return False unless the value of a name surely fits."""
+        if isinstance(schema, list):
+            return self._nullable(schema, name)
         schema = resolve(schema, self._named)
         kind = type_of(schema, self._named)
         if kind in RECORDS:
@@ -137,9 +139,19 @@ class _CheckCompiler:
         condition = self._condition(schema, kind, name)
         return [f"if not ({condition}): return False"] if condition else []
 
+    def _nullable(self, schema: list[AvroType], name: str) -> list[str]:
+        """Look into a union of null and one type; fastavro checks those of several."""
+        kinds = [type_of(each, self._named) for each in schema]
+        if len(schema) != 2 or "null" not in kinds:
+            return []
+        lines = self._value(schema[1 - kinds.index("null")], name)
+        if not lines:
+            return []
+        return [f"if {name} is not None:", *(f"    {line}" for line in lines)]
+
     def _items(self, schema: AvroType, kind: str, name: str) -> list[str]:
-        expected = "list" if kind == "array" else "dict"
-        lines = [f"if type({name}) is not {expected}: return False"]
+        expected = "list, tuple" if kind == "array" else "dict,"
+        lines = [f"if type({name}) not in ({expected}): return False"]
         inner = f"{name}_"
         checks = self._value(schema["items" if kind == "array" else "values"], inner)
         if checks:
@@ -151,7 +163,10 @@ class _CheckCompiler:
         logical = schema.get("logicalType") if isinstance(schema, dict) else None
         if kind in ("int", "long"):
             if logical in _LOGICAL_TYPES:
-                return f"type({name}) is {_LOGICAL_TYPES[logical].__name__}"
+                expected = _LOGICAL_TYPES[logical].__name__
+                if logical.startswith("timestamp-"):
+                    return f"type({name}) is datetime and {name}.tzinfo is not None"
+                return f"type({name}) in (int, {expected})"
             integer = f"type({name}) is int"
             # fastavro checks those of 64 bits itself.
             return integer if kind == "long" else f"{integer} and {_fits(name)}"
@@ -159,9 +174,9 @@ class _CheckCompiler:
             return f"{name} is True or {name} is False"
         if kind == "float":
             largest = _LARGEST_FLOAT
-            return f"type({name}) is float and -{largest} < {name} < {largest}"
+            return f"type({name}) in (float, int) and -{largest} < {name} < {largest}"
         if kind == "double":
-            return f"type({name}) is float"
+            return f"type({name}) in (float, int)"
         if kind == "null":
             return f"{name} is None"
         if kind == "string" and logical == "uuid":
@@ -298,6 +313,10 @@ def _explain_scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Fault |
 def _explain_integer(kind: str, logical: str, value: Any) -> Fault | None:
     expected = _LOGICAL_TYPES.get(logical)
     if expected is not None and isinstance(value, expected):
+        is_zoned = logical.startswith("timestamp-")
+        if is_zoned and isinstance(value, datetime) and value.tzinfo is None:
+            # The same value would be another time on a machine elsewhere.
+            return Fault((), "has no time zone")
         return None
     if isinstance(value, bool) or not isinstance(value, Integral):
         return _wrong("an int" if expected is None else f"a {expected.__name__}", value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
@@ -17,6 +17,7 @@ from kafkaio.registry._serde import (
     SchemaPart,
     SerdeCore,
     SerdeOptions,
+    ValueClass,
     Wire,
     Write,
     check_size,
@@ -24,7 +25,7 @@ from kafkaio.registry._serde import (
 )
 from kafkaio.registry._subjects import SubjectStrategy, topic_name
 from kafkaio.registry._wire import PREFIX_BYTES
-from kafkaio.serde import DeserializationContext, Json, SerializationContext
+from kafkaio.serde import DeserializationContext, Json, Serde, SerializationContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,7 @@ _MOST_SHOWN = 100
 
 
 @public("kafkaio.registry")
-class JsonSchema(Generic[T]):
+class JsonSchema(Serde[T]):
     """Values as JSON, by a JSON schema that a registry keeps.
 
     ::
@@ -204,7 +205,8 @@ class JsonSchema(Generic[T]):
 
         Returns:
             the array; None if the schema of a value is not cached: read that value
-            with `deserialize`, and call again.
+            with `deserialize`, and call again. None, too, if values are dicts of any
+            schema.
 
         Raises:
             SerializationError: bytes cannot be read; the message says which.
@@ -214,7 +216,7 @@ class JsonSchema(Generic[T]):
         """
         schema = self._format.schema
         if schema is None:
-            raise ConfigurationError("without a schema the type of a column is open")
+            return None
         payloads = read_rows(self._core, data, lambda _, each: each[PREFIX_BYTES:])
         if payloads is None:
             return None
@@ -275,6 +277,23 @@ class _JsonFormat:
         self.shown = schema.__name__ if isinstance(schema, type) else self.record
         if validate and not references:
             _Validator(self.schema, {})
+
+    @property
+    def kind(self) -> ValueClass:
+        """The class of the values; None for dicts."""
+        kind = self._json.kind
+        return kind if isinstance(kind, type) and kind is not object else None
+
+    @property
+    def simple_record(self) -> str:
+        """The title of the schema."""
+        return self.record
+
+    def records_of(self, schema: Schema, data: bytes, start: int) -> set[str]:
+        """Return the title of a schema."""
+        del data, start
+        loaded = _load(schema.text)
+        return {str(loaded.get("title", ""))} if isinstance(loaded, dict) else set()
 
     def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
         """Return no bytes: one schema has one type."""

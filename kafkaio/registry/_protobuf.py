@@ -6,7 +6,7 @@ import base64
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
@@ -17,13 +17,14 @@ from kafkaio.registry._serde import (
     SchemaPart,
     SerdeCore,
     SerdeOptions,
+    ValueClass,
     Wire,
     Write,
     check_size,
 )
 from kafkaio.registry._subjects import SubjectStrategy, topic_name
 from kafkaio.registry._wire import pack_indexes, parse_indexes
-from kafkaio.serde import DeserializationContext, SerializationContext
+from kafkaio.serde import DeserializationContext, Serde, SerializationContext
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -49,7 +50,7 @@ def _protobuf() -> ModuleType:
 
 
 @public("kafkaio.registry")
-class Protobuf(Generic[MessageT]):
+class Protobuf(Serde[MessageT]):
     """Messages of a class that ``protoc`` generated, with a schema in a registry.
 
     ::
@@ -169,7 +170,16 @@ class Protobuf(Generic[MessageT]):
 class _ProtobufFormat:
     """Protobuf, for the messages of one serde."""
 
-    __slots__ = ("_errors", "_kind", "_name", "parts", "record", "schema", "uses")
+    __slots__ = (
+        "_errors",
+        "_kind",
+        "_last",
+        "_name",
+        "parts",
+        "record",
+        "schema",
+        "uses",
+    )
 
     type: SchemaType = "PROTOBUF"
 
@@ -184,15 +194,41 @@ class _ProtobufFormat:
             raise ConfigurationError(f"{kind.__name__} is no generated class")
         file = descriptor.file
         self._kind: Any = kind
+        self._last: tuple[str, MessageTree] | None = None
         self.record: str = descriptor.full_name
         package = f"{file.package}." if file.package else ""
-        self._name = self.record.removeprefix(package)
+        self._name: str = self.record.removeprefix(package)
         self.schema = Schema(_text_of(file), "PROTOBUF")
         check_size(self.schema)
         self.uses: Sequence[str] = _imports(file)
         self.parts: Sequence[SchemaPart] = list(
             {part.name: part for part in _parts_of(file)}.values()
         )
+
+    @property
+    def kind(self) -> ValueClass:
+        """The class of the messages."""
+        kind: ValueClass = self._kind
+        return kind
+
+    @property
+    def simple_record(self) -> str:
+        """The name of the message, without the package."""
+        return self._name
+
+    def records_of(self, schema: Schema, data: bytes, start: int) -> set[str]:
+        """Return the names to which message indexes may lead."""
+        path, _ = parse_indexes(data, start)
+        names = self._tree(schema.text).names(path)
+        if not names:
+            raise _no_message(path)
+        return names
+
+    def _tree(self, text: str) -> MessageTree:
+        """Return the messages of a file, which is read once as long as it is in use."""
+        if self._last is None or self._last[0] != text:
+            self._last = text, messages_of(text)
+        return self._last[1]
 
     def indexes(self, schema: Schema, references: Mapping[str, Schema]) -> bytes:
         """Return where the message stands in a schema."""
@@ -268,13 +304,17 @@ class _ProtobufFormat:
     def _check(self, tree: MessageTree, indexes: Sequence[int]) -> None:
         names = tree.names(indexes)
         if not names:
-            raise SerializationError(
-                f"the message indexes {list(indexes)} lead to no message of the schema"
-            )
+            raise _no_message(indexes)
         if self._name not in names:
             raise SerializationError(
                 f"the data is a message {min(names)}, and {self._name} is expected"
             )
+
+
+def _no_message(indexes: Sequence[int]) -> SerializationError:
+    return SerializationError(
+        f"the message indexes {list(indexes)} lead to no message of the schema"
+    )
 
 
 def _unwritable(value: Any, error: Exception) -> SerializationError:

@@ -23,6 +23,8 @@ from kafkaio.registry._schema import (
 )
 from kafkaio.registry._subjects import FIXED_STRATEGIES, SubjectStrategy, topic_name
 from kafkaio.registry._wire import (
+    APICURIO_KEY,
+    APICURIO_VALUE,
     PREFIX_BYTES,
     SchemaName,
     header_name,
@@ -32,10 +34,11 @@ from kafkaio.registry._wire import (
     parse_prefix,
 )
 from kafkaio.serde import DeserializationContext, SerializationContext
-from kafkaio.types import Header
 
 #: Where a record names its schema.
 Wire: TypeAlias = Literal["prefix", "header"]
+#: The class of values; None for dicts.
+ValueClass: TypeAlias = type | None
 #: Returns the bytes of a value, with the prefix.
 Write: TypeAlias = Callable[[Any], bytes]
 #: Returns the value of bytes from an index on.
@@ -119,8 +122,28 @@ class FormatPort(Protocol):
         ...
 
     @property
+    def simple_record(self) -> str:
+        """The same without its namespace or package."""
+        ...
+
+    @property
     def schema(self) -> Schema | None:
         """The schema of the values, without references to parts; None for any."""
+        ...
+
+    @property
+    def kind(self) -> ValueClass:
+        """The class of the values; None for dicts."""
+        ...
+
+    def records_of(self, schema: Schema, data: bytes, start: int) -> set[str]:
+        """Return the names, without namespaces, that data of a schema may have.
+
+        Args:
+            schema: the schema.
+            data: where the message indexes are.
+            start: where they begin.
+        """
         ...
 
     @property
@@ -245,6 +268,21 @@ class SerdeCore:
         self._readers: dict[object, Read] = {}
         # Of the schemas that refer to others, which only a request can find.
         self._references: dict[Schema, Mapping[str, Schema]] = {}
+
+    @property
+    def registry(self) -> RegistryPort:
+        """The registry."""
+        return self._registry
+
+    @property
+    def kind(self) -> ValueClass:
+        """The class of the values; None for dicts."""
+        return self._format.kind
+
+    @property
+    def record_name(self) -> tuple[str, str]:
+        """The language, and the name of the record without its namespace."""
+        return self._format.type, self._format.simple_record
 
     # -- writing -----------------------------------------------------------------------
 
@@ -379,32 +417,52 @@ class SerdeCore:
 
     def deserialize(self, data: bytes, context: DeserializationContext) -> Any:
         """Return the value of bytes, or a coroutine while the schema is not known."""
-        if not context.headers:
-            read = self._readers.get(data[:PREFIX_BYTES])
+        name: SchemaName | None = None
+        if context.headers:
+            name = naming_header(context.headers, is_key=context.is_key)
+        if name is None:
+            key: object = data[:PREFIX_BYTES]
+            read = self._readers.get(key)
             if read is not None:
                 return read(data, PREFIX_BYTES)
-        return self._deserialize_first(data, context)
-
-    def _deserialize_first(self, data: bytes, context: DeserializationContext) -> Any:
-        name, key = self._name(data, context.headers, is_key=context.is_key)
-        read = self._readers.get(key) or self._known_reader(name, key)
+            name = parse_prefix(data)
+        else:
+            key = name.id, name.indexes
+            read = self._readers.get(key)
+        if read is None:
+            read = self._known_reader(name, key)
         if read is None:
             return self._deserialize_later(name, key, data)
         return read(data, name.start)
+
+    def name_of(self, data: bytes, context: DeserializationContext) -> SchemaName:
+        """Return how a record names its schema.
+
+        Raises:
+            SerializationError: it does not, or in a form that cannot be read.
+        """
+        headers = context.headers
+        name = naming_header(headers, is_key=context.is_key) if headers else None
+        return name or parse_prefix(data)
+
+    def records_of(self, schema: Schema, name: SchemaName, data: bytes) -> set[str]:
+        """Return the names, without namespaces, that what is read may have.
+
+        Raises:
+            SerializationError: message indexes make no sense.
+            SchemaError: the schema is not valid.
+        """
+        indexes = name.indexes
+        source, start = (data, name.start) if indexes is None else (indexes, 0)
+        with _Naming("", name.id):
+            check_size(schema)
+            return self._format.records_of(schema, source, start)
 
     async def _deserialize_later(
         self, name: SchemaName, key: object, data: bytes
     ) -> Any:
         read = await self._find_reader(name, key)
         return read(data, name.start)
-
-    def _name(
-        self, data: bytes, headers: Sequence[Header], *, is_key: bool
-    ) -> tuple[SchemaName, object]:
-        name = naming_header(headers, is_key=is_key) if headers else None
-        if name is None:
-            return parse_prefix(data), data[:PREFIX_BYTES]
-        return name, (name.id, name.indexes)
 
     def _known_reader(self, name: SchemaName, key: object) -> Read | None:
         schema = self._registry.known(name.id)
@@ -532,7 +590,7 @@ def _write_with_headers(
         # A record that was read, and is sent on with its headers, still has the one
         # that names the schema it was read by. Readers would believe it.
         stale = header_name(is_key=is_key)
-        apicurio = "apicurio.key." if is_key else "apicurio.value."
+        apicurio = APICURIO_KEY if is_key else APICURIO_VALUE
         kept = [
             header
             for header in headers

@@ -23,7 +23,9 @@ Nothing here knows a registry: these are functions of bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from struct import Struct
+from typing import NoReturn
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -39,6 +41,9 @@ MOST_INDEXES = 100
 
 VALUE_HEADER = "__value_schema_id"
 KEY_HEADER = "__key_schema_id"
+#: What the names of Apicurio's headers begin with.
+APICURIO_VALUE = "apicurio.value."
+APICURIO_KEY = "apicurio.key."
 
 _MAGIC_ID = 0
 _MAGIC_GUID = 1
@@ -49,6 +54,8 @@ _APICURIO_BYTES = 9
 #: An index is an int32.
 _VARINT_BYTES = 5
 _MOST_INDEX = 2**31 - 1
+#: A GUID, and as many message indexes as there can be, and their count.
+_MOST_HEADER = GUID_BYTES + (MOST_INDEXES + 1) * _VARINT_BYTES
 
 _PREFIX = Struct(">BI")
 _INT64 = Struct(">q")
@@ -101,24 +108,35 @@ def naming_header(headers: Iterable[Header], *, is_key: bool) -> SchemaName | No
         SerializationError: the header is malformed, or a form that cannot be read.
     """
     wanted = KEY_HEADER if is_key else VALUE_HEADER
-    apicurio = "apicurio.key." if is_key else "apicurio.value."
+    prefix = APICURIO_KEY if is_key else APICURIO_VALUE
     found: bytes | None = None
-    native: dict[str, bytes] = {}
+    native: dict[str, bytes] | None = None
     for name, value in headers:
         if name == wanted:
             found = b"" if value is None else value
-        elif name.startswith(apicurio):
-            native[name.removeprefix(apicurio)] = b"" if value is None else value
+        elif name.startswith(prefix):
+            native = {} if native is None else native
+            native[name.removeprefix(prefix)] = b"" if value is None else value
     if found is not None:
-        return _parse_header(wanted, found)
-    return _parse_apicurio(apicurio, native) if native else None
+        name_of = None if len(found) > _MOST_HEADER else _named(found)
+        return name_of or _refuse_header(wanted, found)
+    return None if native is None else _parse_apicurio(prefix, native)
 
 
-def _parse_header(name: str, value: bytes) -> SchemaName:
+@lru_cache(maxsize=1000)
+def _named(value: bytes) -> SchemaName | None:
+    """Return what a header says; None if it is malformed.
+
+    Records of one schema have the same header, and to make a UUID takes a microsecond.
+    """
     if len(value) >= GUID_BYTES and value[0] == _MAGIC_GUID:
         return SchemaName(UUID(bytes=value[1:GUID_BYTES]), 0, value[GUID_BYTES:])
     if len(value) >= PREFIX_BYTES and value[0] == _MAGIC_ID:
         return SchemaName(_PREFIX.unpack_from(value)[1], 0, value[PREFIX_BYTES:])
+    return None
+
+
+def _refuse_header(name: str, value: bytes) -> NoReturn:
     raise SerializationError(
         f"the header {name} must be 0x01 and a GUID of 16 bytes, and is "
         f"{_shown(value)} ({len(value)} bytes)"

@@ -149,6 +149,11 @@ class Purchase:
     number: int
 
 
+@dataclass
+class Refund:
+    number: int
+
+
 def _runs_with_a_registry(place: str, serde: str, kinds: dict[str, object]) -> None:
     @runs(place)
     async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
@@ -165,6 +170,17 @@ _runs_with_a_registry(
 _runs_with_a_registry(
     "kafkaio.registry._protobuf:Protobuf", "Protobuf", {"OrderMessage": Timestamp}
 )
+
+
+@runs("kafkaio.registry._one_of:OneOf")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    names: dict[str, object] = {"Created": Purchase, "Cancelled": Refund}
+    names |= {
+        name: getattr(kafkaio.registry, name) for name in kafkaio.registry.__all__
+    }
+    names |= {"kafkaio": kafkaio, "registry": Registry("http://localhost:8081")}
+    await run(code, names)
+    assert isinstance(names["orders"], kafkaio.Topic)
 
 
 @runs("kafkaio.registry._avro_classes:AvroAs")

@@ -12,6 +12,7 @@ from kafkaio.registry import (
     Avro,
     AvroAs,
     JsonSchema,
+    OneOf,
     Registry,
     decimal,
     record_name,
@@ -61,6 +62,12 @@ async def use(registry: Registry) -> None:
     assert_type(both, kafkaio.Topic[Line, Order])
     dicts = kafkaio.Topic("orders", value=Avro("{}", registry))
     assert_type(dicts, kafkaio.Topic[bytes | None, Mapping[str, object]])
+    events = OneOf(Avro(Order, registry), JsonSchema(Line, registry))
+    assert_type(events, OneOf[Order | Line])
+    assert_type(
+        kafkaio.Topic("events", value=events),
+        kafkaio.Topic[bytes | None, Order | Line],
+    )
     serde = Avro(Order, registry)
     await serde.prepare("orders")
     await serde.prepare("orders", is_key=True)

@@ -443,6 +443,51 @@ async def test_exactly_once_goes_on_with_the_other_partitions(broker: Broker) ->
     assert values(seen, 1) == ["a", "b", "c", "d"]
 
 
+async def test_run_in_transactions_goes_on_with_the_other_partitions(
+    broker: Broker,
+) -> None:
+    deserializer = AlwaysDown(10**6)
+    servers = broker.bootstrap_servers
+
+    async def copy(tx: Any, record: Record) -> None:
+        await tx.send("out", record.value.encode())
+
+    async with (
+        Producer(servers, transactional_id="x") as producer,
+        made(
+            broker, deserializer, enable_auto_commit=False, retry_backoff_ms=20
+        ) as consumer,
+    ):
+        running = asyncio.ensure_future(
+            consumer.run(copy, producer=producer, max_wait=0.02)
+        )
+        await until(lambda: running.done() or deserializer.tries > 2)
+        async with Producer(servers) as other:
+            await other.send("t", b"d", partition=1)
+        async with asyncio.timeout(20):
+            while True:
+                at = (await consumer.committed([OTHER]))[OTHER]
+                if running.done() or (at is not None and at.offset == 4):
+                    break
+        deserializer.left = 0
+        async with asyncio.timeout(20):
+            while True:
+                at = (await consumer.committed([TP]))[TP]
+                if running.done() or (at is not None and at.offset == 6):
+                    break
+        await consumer.close()
+        await running
+    async with Consumer(
+        servers,
+        topics="out",
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    ) as reader:
+        copies = [(await anext(reader)).value for _ in range(10)]
+        assert not (await reader.poll(timeout=0)).records
+    assert sorted(copies) == sorted([*GOOD, *OTHERS, b"d"])
+
+
 # What waits
 
 
@@ -595,10 +640,11 @@ async def test_what_happens_while_a_record_waits(broker: Broker, what: str) -> N
 async def test_a_partition_that_is_given_up_waits_for_nothing(broker: Broker) -> None:
     gate = Gate()
     seen: list[Record] = []
-    async with made(broker, gate) as first:
+    options: dict[str, Any] = {"heartbeat_interval_ms": 100}
+    async with made(broker, gate, **options) as first:
         reading = asyncio.ensure_future(by_poll(first, seen))
         await until(lambda: gate.waiting == 1)
-        async with made(broker, Text(), client_id="second") as second:
+        async with made(broker, Text(), client_id="second", **options) as second:
             # Whichever has the partition then: it was given up in between, or not.
             await until(lambda: len(first.assignment) == len(second.assignment) == 1)
             await until(lambda: gate.cancelled == (TP in second.assignment))

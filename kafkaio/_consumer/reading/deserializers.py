@@ -20,6 +20,7 @@ import anyio
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._config.serdes import Call, call_of, returned_coroutine
+from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
 from kafkaio.errors import DeserializationError, KafkaError, RequestTimeout
 from kafkaio.serde import DeserializationContext, Topic
@@ -43,9 +44,10 @@ class Rule:
     Attributes:
         key: how the deserializer of keys is called.
         value: how that of values is called.
+        to_columns: how whole batches become columns; None if no deserializer does that.
     """
 
-    __slots__ = ("_option", "key", "value")
+    __slots__ = ("_option", "key", "to_columns", "value")
 
     def __init__(self, key: object, value: object, option: str = "") -> None:
         self.key: Call | None = None if key is None else call_of(key, "deserialize")
@@ -53,6 +55,10 @@ class Rule:
             None if value is None else call_of(value, "deserialize")
         )
         self._option = option
+        of_key, of_value = _to_arrow(key), _to_arrow(value)
+        self.to_columns: ToColumns | None = (
+            None if of_key is None and of_value is None else ToColumns(of_key, of_value)
+        )
 
     def begin(self, record: Record, *, is_key: bool) -> object:
         """Return a key or a value deserialized, or a coroutine that returns it.
@@ -253,6 +259,11 @@ def _of_functions(rule: Rule) -> Deserialize:
         return converted(record, key, value)
 
     return deserialize
+
+
+def _to_arrow(deserializer: object) -> ToArrow | None:
+    method: ToArrow | None = getattr(deserializer, "to_arrow", None)
+    return method if callable(method) else None
 
 
 def is_passing(error: BaseException) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 from google.protobuf import (
     descriptor_pb2,
     descriptor_pool,
-    message_factory,  # so that it is in the pool
+    message_factory,
+    timestamp_pb2,
 )
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
@@ -68,9 +69,7 @@ build(_ADDRESS)
 _ORDERS = descriptor_pb2.FileDescriptorProto(
     name="kafkaio_test/orders.proto", package="shop", syntax="proto3"
 )
-_ORDERS.dependency.extend(
-    [_COMMON.name, _ADDRESS.name, "google/protobuf/timestamp.proto"]
-)
+_ORDERS.dependency.extend([_COMMON.name, _ADDRESS.name, timestamp_pb2.DESCRIPTOR.name])
 add_message(_ORDERS.message_type, "Refund", "int64 id")
 _ORDER = add_message(
     _ORDERS.message_type,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import pytest
 from kafkaio.errors import ConfigurationError, SerializationError
 from kafkaio.registry import Avro, AvroAs, JsonSchema, Schema, SchemaReference, decimal
 from tests.unit.registry.double import MemoryRegistry
-from tests.unit.registry.through import read, write
+from tests.unit.registry.through import drive, read, write
 
 UTC = UTC
 
@@ -437,8 +436,8 @@ async def test_a_class_of_json_as_columns() -> None:
 def test_arrow_needs_no_event_loop() -> None:
     registry = MemoryRegistry()
     serde = Avro(Gift, registry)
-    data = asyncio.run(write(serde, Gift("a")))
-    asyncio.run(read(serde, data))
+    data = drive(write(serde, Gift("a")))
+    drive(read(serde, data))
     array = serde.to_arrow([data])
     assert array is not None
     assert array.to_pylist() == [{"to": "a"}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import subprocess
@@ -23,7 +22,7 @@ from kafkaio.registry import Avro, Schema
 from kafkaio.registry._avro_guard import check_data, compile_check, explain
 from kafkaio.registry._avro_schema import MOST_LEVELS, parse
 from tests.unit.registry.double import MemoryRegistry
-from tests.unit.registry.through import read, through, write
+from tests.unit.registry.through import drive, read, through, write
 
 NODE = {
     "type": "record",
@@ -59,7 +58,7 @@ def serde_of(schema: Any) -> Avro[Any]:
 
 
 def decode(schema: Any, data: bytes) -> Any:
-    return asyncio.run(read(serde_of(schema), b"\0\0\0\0\1" + data))
+    return drive(read(serde_of(schema), b"\0\0\0\0\1" + data))
 
 
 # -- data ------------------------------------------------------------------------------
@@ -178,7 +177,7 @@ SCHEMAS = st.sampled_from(
 
 
 @given(SCHEMAS, st.binary(max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_any_data_gives_a_value_or_one_error(schema: Any, data: bytes) -> None:
     try:
         value = decode(schema, data)
@@ -189,6 +188,7 @@ def test_any_data_gives_a_value_or_one_error(schema: Any, data: bytes) -> None:
 
 
 @given(st.recursive(st.none(), lambda inner: st.lists(inner), max_leaves=20))
+@settings(deadline=None)
 def test_the_walk_ends_where_the_data_does(tree: Any) -> None:
     schema = {
         "type": "record",
@@ -199,7 +199,7 @@ def test_the_walk_ends_where_the_data_does(tree: Any) -> None:
     def value_of(each: Any) -> dict[str, Any]:
         return {"all": [value_of(inner) for inner in each or []]}
 
-    data = asyncio.run(write(serde_of(schema), value_of(tree)))
+    data = drive(write(serde_of(schema), value_of(tree)))
     check_data(parse(schema, {}), data, 5)
     with pytest.raises(SerializationError, match="truncated"):
         check_data(parse(schema, {}), data[:-1], 5)
@@ -279,7 +279,15 @@ LONGS = {"type": "array", "items": "long"}
         ({"type": "map", "values": "int"}, [{"a": 1}], [{1: 1}, {"a": 2**40}, [1]]),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, ["A"], ["B", 0, None]),
         ({"type": "fixed", "name": "F", "size": 2}, [b"ab"], [b"abc", "ab"]),
-        (MICROS, [AWARE], [1.5, "2024", None, True]),
+        (MICROS, [AWARE, 5], [1.5, "2024", None, True, AWARE.replace(tzinfo=None)]),
+        (["null", MICROS], [AWARE, None], [1.5, AWARE.replace(tzinfo=None)]),
+        (
+            {"type": "long", "logicalType": "local-timestamp-micros"},
+            [AWARE.replace(tzinfo=None)],
+            ["2024"],
+        ),
+        (["null", {"type": "string", "logicalType": "uuid"}], [UUID(int=1)], ["abc"]),
+        (["boolean", "null"], [True, None], [1]),
         ({"type": "int", "logicalType": "date"}, [date(2024, 1, 1)], ["2024", 1.5]),
         (
             {"type": "long", "logicalType": "time-micros"},

@@ -15,7 +15,7 @@ import jsonschema
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
 from kafkaio.registry import JsonSchema, Schema, SchemaReference, record_name
@@ -204,6 +204,11 @@ async def test_an_instance_that_does_not_fit_names_the_field() -> None:
     with pytest.raises(SerializationError) as caught:
         await write(serde_of(registry, MOrder), MOrder("x", []))  # type: ignore[arg-type]
     assert caught.value.field == "orderId"
+    model = POrder(id=1, lines=[PLine(sku="a")])
+    model.lines[0].sku = 5  # type: ignore[assignment]
+    with pytest.raises(SerializationError, match="sku: must be str") as caught:
+        await write(serde_of(registry, POrder), model)
+    assert caught.value.field == "sku"
     with pytest.raises(SerializationError, match="Line"):
         await write(serde_of(registry, Order), Line("a"))
 
@@ -319,8 +324,7 @@ async def test_dicts_of_any_schema() -> None:
     with pytest.raises(ConfigurationError, match="use_latest=True or schema_id="):
         await write(generic, VALUE)
     assert await write(serde_of(registry, dict, use_latest=True), VALUE) == data
-    with pytest.raises(ConfigurationError, match="type of a column"):
-        generic.to_arrow([data])
+    assert generic.to_arrow([data]) is None
 
 
 def test_the_schema_of_a_dataclass_is_closed() -> None:
@@ -367,6 +371,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
+@settings(deadline=None)
 def test_any_json_comes_back_as_it_was(value: Any) -> None:
     if value is not None:
         assert through(ANY, value) == value

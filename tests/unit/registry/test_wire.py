@@ -7,7 +7,7 @@ from contextlib import suppress
 from uuid import UUID
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio.errors import SerializationError
 from kafkaio.registry._wire import (
@@ -25,12 +25,14 @@ INDEXES = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=MOST_INDEXES)
 
 
 @given(IDS, st.binary())
+@settings(deadline=None)
 def test_a_prefix_is_read_as_written(schema_id: int, payload: bytes) -> None:
     found = parse_prefix(pack_prefix(schema_id) + payload)
     assert (found.id, found.start, found.indexes) == (schema_id, 5, None)
 
 
 @given(st.uuids(), st.booleans(), st.binary(max_size=20))
+@settings(deadline=None)
 def test_a_header_is_read_as_written(guid: UUID, is_key: bool, rest: bytes) -> None:
     name = "__key_schema_id" if is_key else "__value_schema_id"
     other = "__value_schema_id" if is_key else "__key_schema_id"
@@ -41,6 +43,7 @@ def test_a_header_is_read_as_written(guid: UUID, is_key: bool, rest: bytes) -> N
 
 
 @given(INDEXES, st.binary())
+@settings(deadline=None)
 def test_indexes_are_read_as_written(indexes: list[int], payload: bytes) -> None:
     packed = pack_indexes(indexes)
     found, place = parse_indexes(b"12345" + packed + payload, 5)
@@ -49,6 +52,7 @@ def test_indexes_are_read_as_written(indexes: list[int], payload: bytes) -> None
 
 
 @given(st.binary())
+@settings(deadline=None)
 def test_any_bytes_give_a_name_or_one_error(data: bytes) -> None:
     for read in (
         lambda: parse_prefix(data),
@@ -129,7 +133,9 @@ def test_a_header_can_have_an_id() -> None:
     assert (found.id, found.start) == (7, 0)
 
 
-@pytest.mark.parametrize("value", [None, b"", b"\1", b"\1" + bytes(15), b"\2" * 17])
+@pytest.mark.parametrize(
+    "value", [None, b"", b"\1", b"\1" + bytes(15), b"\2" * 17, b"\1" * 1_000_000]
+)
 def test_a_malformed_header_is_one_clear_error(value: bytes | None) -> None:
     with pytest.raises(SerializationError, match="must be 0x01 and a GUID"):
         naming_header([("__value_schema_id", value)], is_key=False)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from kafkaio.serde import DeserializationContext, SerializationContext
 from kafkaio.types import Header
+
+T = TypeVar("T")
 
 
 async def settle(result: Any) -> Any:
@@ -47,4 +48,14 @@ def through(serde: Any, value: Any, reader: Any = None) -> Any:
         data = await write(serde, value, headers)
         return await read(serde if reader is None else reader, data, tuple(headers))
 
-    return asyncio.run(both())
+    return drive(both())
+
+
+def drive(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine of the registry in memory, which needs no event loop."""
+    while True:
+        try:
+            coroutine.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result

@@ -214,6 +214,28 @@ def test_without_a_class_any_value_is_written_and_read(value: object) -> None:
     assert serde.deserialize(serde.serialize(value, WRITING), READING) == value
 
 
+@given(value=trees, data=st.data())
+def test_equal_values_are_written_alike(value: Any, data: st.DataObject) -> None:
+    def mixed(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {
+                name: mixed(tree[name])
+                for name in data.draw(st.permutations(list(tree)))
+            }
+        return [mixed(each) for each in tree] if isinstance(tree, list) else tree
+
+    other = mixed(value)
+    assert written(Json(), value) == written(Json(), other)
+    for kind in (list[Any], Loose):
+        one, two = (
+            ([value], [other])
+            if kind is not Loose
+            else (Loose([], rest=value), Loose([], rest=other))
+        )
+        assert written(Json(kind), one) == written(Json(kind), two)
+    assert written(Json(dict[str, int]), {"b": 1, "a": 2}) == '{"a":2,"b":1}'
+
+
 @pytest.mark.parametrize(
     ("changed", "place", "reason"),
     [
@@ -293,6 +315,21 @@ def test_what_a_class_does_not_have_is_ignored_and_defaults_are_kept() -> None:
 def test_a_decimal_keeps_every_digit_of_a_number() -> None:
     line = read(Json(Line), '{"sku":"a","amount":12345678901234567.1234567890}')
     assert str(line.amount) == "12345678901234567.1234567890"
+
+
+def test_other_numbers_beside_a_decimal_are_floats() -> None:
+    loose = read(Json(Loose), '{"lines":[],"rest":[1.5,{"a":2.5}]}')
+    assert loose.rest == [1.5, {"a": 2.5}]
+    assert {type(loose.rest[0]), type(loose.rest[1]["a"])} == {float}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the statement type is new")
+def test_an_alias_that_refers_to_itself_is_refused() -> None:
+    names: dict[str, Any] = {}
+    exec("type Tree = list[Tree]\ntype Ints = list[int]", names)
+    with pytest.raises(ArgumentTypeError, match="refers to itself"):
+        Json(names["Tree"])
+    assert read(Json(names["Ints"]), "[1]") == [1]
 
 
 @pytest.mark.parametrize(
@@ -518,6 +555,9 @@ def test_a_serde_is_pickled_by_its_class() -> None:
 def test_a_serde_is_shown_without_its_values() -> None:
     assert repr(Json()) == "Json()"
     assert repr(Json(Line)) == "Json(Line)"
+    assert repr(Json(Customer)) == "Json(Customer)"
+    assert repr(Json(Address)) == "Json(Address)"
+    assert repr(Json(Placed | Paid)).endswith("Paid)")
     assert repr(Json(list[int])) == "Json(list[int])"
 
 
