@@ -194,13 +194,22 @@ def _msgspec_engine(kind: Any) -> Engine:
 
 def _own_engine(kind: Any) -> Engine:
     compiler = _Compiler()
-    form = compiler.form(kind)
+    try:
+        form = compiler.form(kind)
+    except RecursionError:
+        raise ArgumentTypeError(
+            f"{_name(kind)} refers to itself: only a class may do so"
+        ) from None
     encode, decode = form.encode, form.decode
     decoder = _DECODER_OF_DECIMALS if compiler.has_decimals else _DECODER
+    dump = _ENCODE
+    if form is compiler.any:
+        # In C this is quicker than to sort the keys before.
+        encode, dump = _same, _ENCODE_SORTED
 
     def write(value: object) -> bytes:
         try:
-            return _write(encode(value))
+            return _write(encode(value), dump)
         except RecursionError:
             raise Misfit("is nested too deeply, or contains itself") from None
 
@@ -222,9 +231,15 @@ def _own_engine(kind: Any) -> Engine:
 _ENCODE = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
-def _write(tree: object) -> bytes:
+#: Without a class nothing gives the keys an order: equal values are written alike.
+_ENCODE_SORTED = JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+).encode
+
+
+def _write(tree: object, dump: Callable[[object], str] = _ENCODE) -> bytes:
     try:
-        return _ENCODE(tree).encode()
+        return dump(tree).encode()
     except (TypeError, ValueError) as error:
         _find(tree)
         raise Misfit(f"is not JSON: {error}") from None
@@ -439,10 +454,28 @@ def _write_base64(value: bytes) -> str:
 
 
 _FLOATS = frozenset((float, int))
-_ANY = _Form(_same, _same, _ALL_SHAPES, (object,))
+
+
+def _sorted(value: Any) -> Any:
+    """Return any value of JSON with the keys of its dicts in order."""
+    if isinstance(value, dict):
+        try:
+            return {name: _sorted(value[name]) for name in sorted(value)}
+        except TypeError:
+            return value  # of several types; what JSON has not is found later
+    return [_sorted(each) for each in value] if isinstance(value, list) else value
+
+
+def _plain_numbers(value: Any) -> Any:
+    """Return any value of JSON without `_Number`, which is for decimals alone."""
+    if type(value) is _Number:
+        return float(value)
+    if type(value) is dict:
+        return {name: _plain_numbers(each) for name, each in value.items()}
+    return [_plain_numbers(each) for each in value] if type(value) is list else value
+
+
 _SIMPLE: dict[object, Callable[[], _Form]] = {
-    Any: lambda: _ANY,
-    object: lambda: _ANY,
     str: lambda: _scalar(str),
     bool: lambda: _scalar(bool),
     int: lambda: _scalar(int),
@@ -559,10 +592,12 @@ class _Compiler:
 
     Attributes:
         has_decimals: whether one of them is Decimal.
+        any: the form of any value of JSON.
     """
 
     def __init__(self) -> None:
         self.has_decimals = False
+        self.any = _Form(_sorted, self._read_any, _ALL_SHAPES, (object,))
         self._classes: dict[Any, _Form] = {}
 
     def form(self, kind: Any) -> _Form:
@@ -577,6 +612,8 @@ class _Compiler:
             return self._union(kind)
         if origin is typing.Literal:
             return self._literal(typing.get_args(kind))
+        if origin in (Any, object):
+            return self.any
         if origin in _SIMPLE:
             self.has_decimals |= origin is Decimal
             return _SIMPLE[origin]()
@@ -585,6 +622,9 @@ class _Compiler:
         if isinstance(origin, type):
             return self._class(kind, origin)
         raise _no_form(kind)
+
+    def _read_any(self, value: Any) -> Any:
+        return _plain_numbers(value) if self.has_decimals else value
 
     def _class(self, kind: Any, origin: type) -> _Form:
         if _library(origin):
@@ -742,8 +782,13 @@ class _Compiler:
             return made
 
         encode_value, decode_value = form.encode, form.decode
+
+        def encode(value: Any) -> dict[str, Any]:
+            made = convert(write_key, encode_value, value)
+            return {name: made[name] for name in sorted(made)}
+
         return _Form(
-            lambda value: convert(write_key, encode_value, value),
+            encode,
             lambda value: convert(read_key, decode_value, value),
             frozenset((dict,)),
             (abc.Mapping,),
@@ -802,7 +847,7 @@ class _Compiler:
     def _union(self, kind: Any) -> _Form:
         kinds = [_bare(each) for each in typing.get_args(kind)]
         if not {Any, object}.isdisjoint(kinds):
-            return _ANY
+            return self.any
         forms = [self.form(each) for each in kinds if each is not _NONE]
         for place, one in enumerate(forms):
             for number, other in enumerate(forms[:place]):

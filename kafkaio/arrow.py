@@ -1476,7 +1476,25 @@ def _field_of(name: object, kind: object) -> pa.Field:
     return default.with_type(kind)
 
 
-def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.Table:
+def with_column(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    """Return a table with another column in the place of one of that name."""
+    index = table.schema.get_field_index(name)
+    field = table.schema.field(index).with_type(column.type)
+    return table.set_column(index, field, column)
+
+
+def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows of tables one after the other.
+
+    Raises:
+        pyarrow.ArrowInvalid: columns of the same name have different types.
+    """
+    return pa.concat_tables(tables)
+
+
+def records_to_table(
+    records: Sequence[Record[object, object]], *, headers: bool = False
+) -> pa.Table:
     """Return records as a table; keys and values can be deserialized objects.
 
     The columns are those of `schema`. If keys or values are not bytes, their column has
@@ -1490,8 +1508,8 @@ def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.
             pa.array([record.timestamp for record in records], pa.int64()),
             sum(record.timestamp == _NO_TIME for record in records),
         ),
-        "key": _objects([record.key for record in records]),
-        "value": _objects([record.value for record in records]),
+        "key": objects_to_array([record.key for record in records]),
+        "value": objects_to_array([record.value for record in records]),
     }
     if headers:
         columns["headers"] = pa.array(
@@ -1507,7 +1525,8 @@ def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.
     return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
 
 
-def _objects(values: Sequence[object]) -> pa.Array:
+def objects_to_array(values: Sequence[object]) -> pa.Array:
+    """Return a column of deserialized objects, of the type that pyarrow infers."""
     are_bytes = all(value is None or isinstance(value, bytes) for value in values)
     return pa.array(values, pa.binary() if are_bytes else None)
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import getattr_static, iscoroutinefunction, isfunction
 from struct import Struct, error as StructError
 from types import UnionType
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, get_args, overload
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -125,7 +125,7 @@ class AsyncDeserializer(Protocol[T_co]):
 
 
 class ReadableTopic(Protocol[K_co, V_co]):
-    """A `Topic`, as far as a consumer needs it."""
+    """A `kafkaio.Topic`, as far as a consumer needs it."""
 
     @property
     def name(self) -> str:
@@ -244,7 +244,7 @@ class Topic(Generic[K, V]):
                 raise ArgumentTypeError(
                     f"{what} must be an object, not a class: {serde.__name__}()"
                 )
-        self.name = name
+        self.name: str = name
         self.key: Serde[K] | None = key
         self.value: Serde[V] | None = value
 
@@ -265,6 +265,9 @@ class Json(Serde[T]):
     value), ``Literal``, lists, tuples, sets, dicts, Optional, other classes, and unions
     whose members can be told apart. pydantic and msgspec write by their own rules, and
     pydantic by its aliases; msgspec checks the types of fields only when it reads.
+
+    Equal values are written alike, so they can be keys: keys of dicts are sorted, and
+    so are sets. pydantic and msgspec keep the order of dicts.
 
     Fields that a class does not have are ignored when reading, so that writers can add
     some. A field that is missing gets its default.
@@ -296,7 +299,7 @@ class Json(Serde[T]):
         from kafkaio._typed_json import engine
 
         made = engine(kind)
-        self.kind = kind
+        self.kind: object = kind
         self._write: Callable[[T], bytes] = made.write
         self._read: Callable[[bytes], T] = made.read
         self._faults = made.faults
@@ -338,8 +341,9 @@ class Json(Serde[T]):
     def __repr__(self) -> str:
         if self.kind is object:
             return "Json()"
-        name = self.kind.__qualname__ if type(self.kind) is type else str(self.kind)
-        return f"Json({name})"
+        if isinstance(self.kind, type) and not get_args(self.kind):
+            return f"Json({self.kind.__qualname__})"
+        return f"Json({self.kind})"
 
 
 def _wrong_type(serde: object, value: object) -> SerializationError:
@@ -388,7 +392,7 @@ class String:
             "".encode(encoding)
         except LookupError:
             raise ArgumentValueError(f"unknown encoding: {encoding!r}") from None
-        self.encoding = encoding
+        self.encoding: str = encoding
 
     def serialize(self, value: str, _context: SerializationContext, /) -> bytes:
         """Return a string in the encoding.
@@ -423,13 +427,11 @@ class String:
         return "String()" if self.encoding == "utf-8" else f"String({self.encoding!r})"
 
 
-class _Fixed(Protocol):
-    """A serde whose values all have the same size."""
-
-    _struct: Struct
-
-
-def _pack(serde: _Fixed, value: object, kind: type | UnionType) -> bytes:
+def _pack(
+    serde: Short | Integer | Long | Float | Double,
+    value: object,
+    kind: type | UnionType,
+) -> bytes:
     # True is an int for Python, and no number for Java.
     if not isinstance(value, kind) or isinstance(value, bool):
         raise _wrong_type(serde, value)

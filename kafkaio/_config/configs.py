@@ -47,7 +47,7 @@ def with_functions(
         options: what `ClientConfig.of` or ``from_properties`` takes.
         functions: by the same names.
     """
-    given = {name: function for name, function in functions.items() if function}
+    given = {name: each for name, each in functions.items() if each is not None}
     # What is no mapping is refused where the options are read.
     return {**options, **given} if given and isinstance(options, Mapping) else options
 

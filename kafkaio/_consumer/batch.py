@@ -8,13 +8,14 @@ for long keeps nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._records.batch import RecordCursor
+from kafkaio.errors import ConfigurationError
 from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
 if TYPE_CHECKING:
@@ -22,6 +23,60 @@ if TYPE_CHECKING:
 
 #: A part of a batch: a cursor that makes its records, or the records themselves.
 Piece: TypeAlias = RecordCursor | list[AnyRecord]
+#: A part of a table, which need not have records.
+TablePiece: TypeAlias = "Piece | ColumnPiece"
+#: Makes a column of keys or values; None if it cannot yet.
+ToArrow: TypeAlias = "Callable[[Sequence[bytes | None]], pa.Array | None]"
+
+
+class ToColumns(NamedTuple):
+    """How a topic's keys and values become columns of a table, whole batches at once.
+
+    Attributes:
+        key: makes a column of keys; None if they are bytes, or objects.
+        value: makes a column of values; likewise.
+    """
+
+    key: ToArrow | None
+    value: ToArrow | None
+
+
+class DecodedPiece(list[AnyRecord]):
+    """Deserialized records, and the bytes that they were made of.
+
+    Args:
+        records: the records.
+        raw: the same, not deserialized.
+        to_columns: makes columns of their bytes.
+    """
+
+    __slots__ = ("raw", "to_columns")
+
+    def __init__(
+        self, records: list[AnyRecord], raw: RecordCursor, to_columns: ToColumns
+    ) -> None:
+        super().__init__(records)
+        self.raw: RecordCursor = raw
+        self.to_columns: ToColumns = to_columns
+
+
+class ColumnPiece:
+    """Records as columns, without the records.
+
+    Args:
+        raw: the records, not deserialized.
+        key: their keys, deserialized; None if these stay bytes.
+        value: their values; likewise.
+    """
+
+    __slots__ = ("key", "raw", "value")
+
+    def __init__(
+        self, raw: RecordCursor, key: pa.Array | None, value: pa.Array | None
+    ) -> None:
+        self.raw: RecordCursor = raw
+        self.key: pa.Array | None = key
+        self.value: pa.Array | None = value
 
 
 class Frame:
@@ -184,7 +239,9 @@ AnyBatch: TypeAlias = Batch[Any, Any]
 def detach(batch: AnyBatch) -> None:
     """Copy the bytes of a batch's records, so that it keeps no fetch response."""
     for piece in batch._pieces:
-        if not isinstance(piece, list):
+        if isinstance(piece, DecodedPiece):
+            piece.raw.detach()
+        elif not isinstance(piece, list):
             piece.detach()
 
 
@@ -215,14 +272,17 @@ def end_of(what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
 
 
 def to_table(
-    pieces: Iterable[tuple[TopicPartition, Piece]], count: int, *, headers: bool = False
+    pieces: Iterable[tuple[TopicPartition, TablePiece]],
+    count: int,
+    *,
+    headers: bool = False,
 ) -> pa.Table:
     """Return the records of several pieces as one table.
 
     Each piece is read to its end before the next one is taken from ``pieces``.
 
     Args:
-        pieces: either all are cursors, or all are records that were made.
+        pieces: the records.
         count: the most records that there may be.
         headers: whether the table has a column with the headers.
 
@@ -230,27 +290,101 @@ def to_table(
         ImportError: pyarrow is not installed.
     """
     # Few consumers need it, and it loads pyarrow.
-    from kafkaio.arrow import TableBuilder, records_to_table
+    from kafkaio.arrow import TableBuilder, concatenated, records_to_table
 
     builder = TableBuilder(headers=headers)
     records: list[AnyRecord] = []
+    tables: list[pa.Table] = []
+
+    def finish() -> None:
+        if records:
+            tables.append(records_to_table(records, headers=headers))
+            records.clear()
+        if builder.length:
+            tables.append(builder.finish())
+
     for tp, piece in pieces:
-        if isinstance(piece, list):
+        if isinstance(piece, ColumnPiece | DecodedPiece):
+            finish()
+            tables.append(_table_of(tp, piece, headers=headers))
+        elif isinstance(piece, list):
+            if builder.length:
+                finish()
             records += piece
         else:
+            if records:
+                finish()
             builder.add_cursor(tp, piece, count)
-    if records:
-        return records_to_table(records, headers=headers)
-    return builder.finish()
+    finish()
+    return concatenated(tables) if tables else builder.finish()
 
 
-def first_of(piece: Piece) -> AnyRecord:
+def columns_at_once(raw: RecordCursor, to_columns: ToColumns) -> ColumnPiece | None:
+    """Make the columns of records at once.
+
+    Returns:
+        None if that cannot be done yet, or if the bytes of a record are not valid:
+        deserializing the records one by one finds out which.
+
+    Raises:
+        ConfigurationError: the deserializer cannot make columns at all.
+    """
+    count = raw.remaining
+    key = value = None
+    try:
+        if (of_key := to_columns.key) is not None:
+            key = of_key(raw.copy().take_keys(count))
+        if (of_value := to_columns.value) is not None:
+            value = of_value(raw.copy().take_values(count))
+    except ConfigurationError:
+        raise
+    except Exception:  # noqa: BLE001 - the record raises its own error
+        return None
+    if (of_key and key is None) or (of_value and value is None):
+        return None
+    return ColumnPiece(raw, key, value)
+
+
+def _table_of(
+    tp: TopicPartition, piece: ColumnPiece | DecodedPiece, *, headers: bool
+) -> pa.Table:
+    from kafkaio.arrow import TableBuilder, with_column
+
+    columns = _columns_of(piece) if isinstance(piece, DecodedPiece) else piece
+    builder = TableBuilder(headers=headers)
+    builder.add_cursor(tp, columns.raw)
+    table = builder.finish()
+    if columns.key is not None:
+        table = with_column(table, "key", columns.key)
+    if columns.value is not None:
+        table = with_column(table, "value", columns.value)
+    return table
+
+
+def _columns_of(piece: DecodedPiece) -> ColumnPiece:
+    # Of the bytes, as all schemas are known by now. Where that is not possible, for
+    # example because a schema's id is in the headers, of the objects.
+    from kafkaio.arrow import objects_to_array
+
+    found = columns_at_once(piece.raw, piece.to_columns)
+    key = None if found is None else found.key
+    value = None if found is None else found.value
+    if key is None:
+        key = objects_to_array([record.key for record in piece])
+    if value is None:
+        value = objects_to_array([record.value for record in piece])
+    return ColumnPiece(piece.raw, key, value)
+
+
+def first_of(piece: TablePiece) -> AnyRecord:
     """Return the first record of a piece."""
-    return next(_iterate(piece))
+    return next(_iterate(piece.raw if isinstance(piece, ColumnPiece) else piece))
 
 
-def size_of(piece: Piece) -> int:
+def size_of(piece: TablePiece) -> int:
     """Return the number of records of a piece."""
+    if isinstance(piece, ColumnPiece):
+        return piece.raw.remaining
     return len(piece) if isinstance(piece, list) else piece.remaining
 
 

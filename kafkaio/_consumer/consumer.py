@@ -511,6 +511,9 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             RecordTooLarge: a batch exceeds ``max_response_size`` or
                 ``max_decompressed_batch_size``; likewise.
             DeserializationError: a deserializer raised; likewise.
+            KafkaError: a deserializer raised this, and it is ``retriable``; or, as
+                RequestTimeout, it took longer than ``default_api_timeout_ms``. The
+                record is tried again after a back-off.
             InvalidTopic: the name of a subscribed topic is illegal. Raised once; the
                 other topics are read on.
             UsageError: another task reads at the same time, or nothing is to be read:
@@ -714,11 +717,13 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
                 compared as bytes, before they are deserialized.
             retry: which failed records are tried again, and when; None for none.
             dead_letter: called with a record, not deserialized, and the exception of
-                its last attempt; a `DeadLetter`, or any coroutine function. The record
-                is finished when it returns. A batch that cannot be read comes as one
-                record, whose value is the bytes of the batch, with a `CorruptRecord` or
-                `RecordTooLarge`. With a ``producer``, a `DeadLetter` writes
-                in the transaction, and a function gets the transaction first.
+                its last attempt (a retriable `KafkaError` of a deserializer is none: it
+                is reported to the observer and tried again without end); a
+                `DeadLetter`, or any coroutine function. The record is finished when it
+                returns. A batch that cannot be read comes as one record, whose value is
+                the bytes of the batch, with a `CorruptRecord` or `RecordTooLarge`. With
+                a ``producer``, a `DeadLetter` writes in the transaction, and a function
+                gets the transaction first.
             producer: a `Producer` with a ``transactional_id``, to work in transactions.
             max_records: most records of a transaction.
             max_wait: seconds for which a transaction takes records.
@@ -1189,7 +1194,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
 
         Args:
             to: by partition, the offset of the next record to read; ``earliest`` or
-                ``latest``; or so long ago: a `datetime.timedelta`, or as text
+                ``latest``; or so long ago: a ``datetime.timedelta``, or as text
                 ``by_duration:...``, as for ``auto_offset_reset``.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 

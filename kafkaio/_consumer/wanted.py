@@ -17,14 +17,15 @@ from kafkaio.types import TopicPartition
 
 #: One topic, several topics, or every topic whose whole name a pattern matches.
 Names: TypeAlias = str | Collection[str] | re.Pattern[str]
-#: The same, or topics that know the types of their keys and values.
+#: The same, or topics that know the types of their keys and values, also mixed.
 Topics: TypeAlias = (
-    Names | ReadableTopic[KeyT, ValueT] | Collection[ReadableTopic[KeyT, ValueT]]
+    str
+    | re.Pattern[str]
+    | ReadableTopic[KeyT, ValueT]
+    | Collection[str | ReadableTopic[KeyT, ValueT]]
 )
-#: The same, or both mixed.
-AnyTopics: TypeAlias = (
-    Topics[object, object] | Collection[str | ReadableTopic[object, object]]
-)
+#: The same, whatever the types are.
+AnyTopics: TypeAlias = Topics[object, object]
 #: Characters of patterns that cannot be part of a topic's name. A name with one of them
 #: is a pattern by mistake, which would match nothing for ever.
 _PATTERNS = frozenset("^$*+?()[]{}|\\")

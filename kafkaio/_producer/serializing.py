@@ -47,9 +47,9 @@ class WaitingCall:
     __slots__ = ("deadline", "error", "has_left", "owner", "scope", "topic", "turn")
 
     def __init__(self, topic: str, owner: object, deadline: float) -> None:
-        self.topic = topic
-        self.owner = owner
-        self.deadline = deadline
+        self.topic: str = topic
+        self.owner: object = owner
+        self.deadline: float = deadline
         #: Why it failed while it waited.
         self.error: Exception | None = None
         self.has_left: bool = False

@@ -102,7 +102,7 @@ class _Total:
 class RecordSequence(Protocol):
     """A `kafkaio.Batch`, or another sequence of records of one partition."""
 
-    def __iter__(self) -> Iterator[Record]: ...
+    def __iter__(self) -> Iterator[Record[object, object]]: ...
 
     def __len__(self) -> int: ...
 
@@ -339,7 +339,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
             written = self._written = found, _headers_of(found)
         return _with(headers, written[1])
 
-    def extract(self, record: Record) -> otel_context.Context:
+    def extract(self, record: Record[object, object]) -> otel_context.Context:
         """Return the context in which a record was sent; empty if it has none."""
         carrier = {
             name: value.decode("ascii", "replace")
@@ -350,7 +350,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
 
     @contextmanager
     def process(
-        self, what: Record | RecordSequence, group: str | None = None
+        self, what: Record[object, object] | RecordSequence, group: str | None = None
     ) -> Iterator[trace.Span]:
         """Make the current span one that stands for the work on records.
 
@@ -408,7 +408,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
             )
             self._histograms["process"].record(time.perf_counter() - began, found)
 
-    def _links(self, records: Iterable[Record]) -> list[Link]:
+    def _links(self, records: Iterable[Record[object, object]]) -> list[Link]:
         if self._spans == "none":
             return []
         found: dict[tuple[int, int], SpanContext] = {}

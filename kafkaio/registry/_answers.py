@@ -53,7 +53,7 @@ class Reply:
         status: the status of HTTP; 0 if there was no answer.
         body: the body.
         problem: why there is no answer that could be read; empty if there is one.
-        is_final: whether the same problem is certain to come again.
+        is_final: whether the same problem is certain to come again from this address.
         may_be_done: whether the registry may have done what was asked.
         retry_after: the header of this name.
         location: likewise.
@@ -74,9 +74,9 @@ class Reply:
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same request may succeed a little later."""
+        """Whether the same request may succeed a little later, or elsewhere."""
         if self.problem:
-            return not self.is_final
+            return not (self.is_final and self.status)
         return self.status in _MAY_PASS
 
 

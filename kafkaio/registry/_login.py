@@ -6,6 +6,7 @@ tokens runs at a time on an event loop.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -35,6 +36,7 @@ class Login:
         basic: user and password, as the header has them; empty for none.
         bearer: a token, or what returns one; None for none.
         headers: more headers for each request.
+        patience: seconds that a provider has for a token.
 
     Raises:
         ConfigurationError: a header cannot be sent, or there are two logins.
@@ -45,6 +47,7 @@ class Login:
         basic: str,
         bearer: str | TokenProvider | None,
         headers: Mapping[str, str],
+        patience: float,
     ) -> None:
         if basic and bearer is not None:
             raise ConfigurationError("give one of basic_auth and bearer_token")
@@ -60,6 +63,7 @@ class Login:
             self._static = bearer
         elif bearer is not None:
             self._provider = _callable(bearer)
+        self._patience = patience
         self._refresh = TokenRefresh(_BACKOFF)
         self._token: Token | None = None
         self._failure = ""
@@ -133,20 +137,24 @@ class Login:
 
     async def _ask(self, provider: TokenProvider) -> None:
         """Ask the provider once, and keep what it brings: a token or a failure."""
-        self._failure = f"{name_of(provider)} returned none in time"
+        name = name_of(provider)
         given: object = None
+        limit = asyncio.timeout(self._patience)
         try:
-            given = await provider()
+            async with limit:
+                given = await provider()
         except AuthenticationError as error:
             # Its text is made without secrets.
             self._failure = str(error)
         except Exception as error:  # noqa: BLE001 - of a user's function
             # The text may quote the token.
-            self._failure = f"{name_of(provider)} failed with {type(error).__name__}"
+            what = f"failed with {type(error).__name__}"
+            if limit.expired():
+                what = f"returned none within {self._patience:g} s"
+            self._failure = f"{name} {what}"
         else:
-            self._failure = ""
-        if not self._failure and (problem := problem_of(given)):
-            self._failure = f"{name_of(provider)} {problem}"
+            problem = problem_of(given)
+            self._failure = problem and f"{name} {problem}"
         if self._failure or not isinstance(given, Token):
             self._refresh.failed(_now(), roll())
             return

@@ -22,6 +22,7 @@ from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from tests.integration.committed import set_level
 from tests.integration.differential import brokers
 from tests.integration.every_change import ON_THE_NEWEST, ON_THE_OLDEST
+from tests.support.apicurio import Apicurio
 from tests.support.kafka import Kafka
 
 
@@ -152,3 +153,17 @@ def switchable(_leveled: tuple[Kafka, Callable[[int], None]]) -> Iterator[Kafka]
 def tx_topic(transactional: Kafka, request: pytest.FixtureRequest) -> TopicFactory:
     """Make topics with new names on `transactional`."""
     return topic_factory(transactional, request)
+
+
+@pytest.fixture(scope="session")
+def _apicurio_process() -> Iterator[Apicurio]:
+    with Apicurio() as apicurio:
+        yield apicurio
+
+
+@pytest.fixture(scope="session")
+def apicurio(_apicurio_process: Apicurio, real_kafka: Kafka) -> Apicurio:
+    """A real schema registry, for the session; it starts while Kafka does."""
+    del real_kafka
+    _apicurio_process.wait()
+    return _apicurio_process

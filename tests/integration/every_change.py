@@ -177,6 +177,16 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_java_wrote_the_cases_listed_here",
         "test_we_read_what_java_writes",
     ),
+    "test_registry_evolution.py": (
+        "test_a_change_that_is_refused_sends_nothing",
+        "test_it_is_found_out_before_the_program_begins",
+        "test_readers_of_both_ages_read_both",
+    ),
+    "test_registry_exchange.py": (
+        "test_they_read_what_we_write",
+        "test_we_read_what_they_write",
+    ),
+    "test_registry_faults.py": ("test_apicurio_dies_and_comes_back",),
     "test_rewind.py": (
         "test_three_members_go_on_from_the_new_offsets",
         "test_where_the_brokers_divide_each_moves_its_own",

@@ -15,7 +15,7 @@ import pytest
 
 import kafkaio
 from kafkaio import Producer, TopicPartition
-from kafkaio.testing import Broker
+from kafkaio.testing import Broker, SchemaRegistry
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.support.cli import Result, environment, run_beside, terminal, validate
@@ -50,6 +50,38 @@ def complaints(said: bytes) -> list[bytes]:
     """Return lines of stderr; in debug mode asyncio tells that the machine is slow."""
     lines = [line for line in said.splitlines() if line]
     return [line for line in lines if not line.startswith(b"Executing ")]
+
+
+async def test_records_with_schemas(
+    kafkaio_: Shell, topic: TopicFactory, tmp_path: Path
+) -> None:
+    name = topic(1)
+    file = tmp_path / "order.avsc"
+    file.write_text(
+        '{"type":"record","name":"O","fields":[{"name":"id","type":"long"},'
+        '{"name":"note","type":["null","string"],"default":null}]}'
+    )
+    async with SchemaRegistry() as registry:
+        at = ("-s", "avro", "-s", "key=long", "-r", registry.url)
+        sent = await kafkaio_(
+            *("produce", name, *at, "--schema", str(file), "-f", r"%k\t%v\n"),
+            typed='7\t{"id": 1}\n8\t{"id": 2, "note": "x"}\n',
+        )
+        sent.check()
+        shown = await kafkaio_("consume", name, "-e", *at, "--jsonl", "-g", f"{name}-g")
+        assert [(row["key"], row["value"]) for row in shown.check().lines] == [
+            (7, {"id": 1, "note": None}),
+            (8, {"id": 2, "note": "x"}),
+        ]
+        again = await kafkaio_("consume", name, "-e", *at, "-g", f"{name}-g")
+        assert again.check().out == ""
+        await kafkaio_("produce", name, typed="plain\n")
+        keep = ("--filter", "value.note == 'x'", "--skip-errors")
+        some = await kafkaio_("consume", name, "-e", *at, *keep, "-f", r"%k %o\n")
+        assert some.check(3).out == "8 1\n"
+        assert f"{name}-0@2 value: unknown magic byte" in some.err
+        count = registry.count("GET /schemas/ids")
+        assert count <= 4  # each command asks once
 
 
 async def test_produced_lines_are_consumed(

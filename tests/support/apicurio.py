@@ -86,11 +86,7 @@ def _fetch() -> Path:
 class Apicurio:
     """A registry in a process of its own; a context manager.
 
-    ::
-
-        with Apicurio() as apicurio:
-            apicurio.wait()
-            url = apicurio.url
+    Its process starts with the block, and `wait` returns when it answers.
 
     Attributes:
         url: the address of Confluent's API.

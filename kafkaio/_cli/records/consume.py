@@ -183,12 +183,13 @@ async def consume(
         reader = await begin(consumer, plan)
         is_shown = _file(options) is not None or not sys.stdout.isatty()
         failures = DecodingFailures(session, is_fatal=not options["skip_errors"])
+        decoder = _decoder(session, options)
         with (
-            closing(_sink(session, options, failures)) as sink,
+            closing(_sink(session, options, failures, decoder)) as sink,
             ProgressBar(", ".join(topics), reader.total, is_shown=is_shown) as progress,
             failures,
         ):
-            chooser = _chooser(session, options, failures)
+            chooser = RecordChooser(decoder, options["keep"], failures)
             printer = _RecordPrinter(sink, progress, chooser, options["count"])
             try:
                 async for batch, end in reader.batches():
@@ -243,31 +244,31 @@ def _check(
 
 def _check_serde(options: _ConsumeOptions) -> None:
     serde = options["serde"]
-    if any(serde) and _file(options) is not None:
-        raise click.UsageError("files of Arrow and Parquet have bytes: leave -s out")
     if options["registry"] is not None and not {*serde} & {*REGISTERED}:
         raise click.UsageError(f"--registry needs -s {', '.join(REGISTERED)}")
     if options["skip_errors"] and not any(serde):
         raise click.UsageError("--skip-errors needs -s")
 
 
-def _chooser(
-    session: CommandSession, options: _ConsumeOptions, failures: DecodingFailures
-) -> RecordChooser:
-    decoder = None
-    if any(options["serde"]):
-        registry = partial(session.registry, options["registry"])
-        decoder = RecordDecoder(options["serde"], registry)
-    return RecordChooser(decoder, options["keep"], failures)
+def _decoder(session: CommandSession, options: _ConsumeOptions) -> RecordDecoder | None:
+    if not any(options["serde"]):
+        return None
+    registry = partial(session.registry, options["registry"])
+    return RecordDecoder(options["serde"], registry)
 
 
 def _sink(
-    session: CommandSession, options: _ConsumeOptions, failures: DecodingFailures
+    session: CommandSession,
+    options: _ConsumeOptions,
+    failures: DecodingFailures,
+    decoder: RecordDecoder | None,
 ) -> RecordSinkPort:
     from kafkaio._cli.records.sinks import ArrowSink, JsonSink, TextSink, line_of
 
     if (path := _file(options)) is not None:
-        return ArrowSink(path, is_parquet=options["to_parquet"] is not None)
+        columns = None if decoder is None else decoder.columns
+        is_parquet = options["to_parquet"] is not None
+        return ArrowSink(path, is_parquet=is_parquet, decoded=columns)
     out = session.out.out.buffer
     if session.out.format == "json":
         return JsonSink(out, failures.rows)

@@ -34,6 +34,7 @@ from kafkaio.serde import (
 )
 
 if TYPE_CHECKING:
+    from kafkaio._cli.records.columns import DecodedColumns
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio.registry import Avro, Registry, Schema
     from kafkaio.registry._wire import SchemaName
@@ -53,6 +54,9 @@ SERDES: Final[Mapping[str, Serde[Any]]] = {
 _MAGIC: Final = b"\0"
 #: The most failures that are printed one by one: a topic may be of another format.
 _SHOWN: Final = 10
+
+#: The most schemas that are kept.
+_MOST_READS: Final = 1000
 
 #: Reads bytes of one schema from a place on, as JSON shows them.
 Read = Callable[[bytes, int], object]
@@ -83,6 +87,7 @@ class RecordDecoder:
     """
 
     def __init__(self, formats: Sides[str], registry: Callable[[], Registry]) -> None:
+        self._formats = formats
         self._make_registry = registry
         self._key = self._decoder(formats.key, is_key=True)
         self._value = self._decoder(formats.value, is_key=False)
@@ -101,6 +106,12 @@ class RecordDecoder:
             await _side(self._key, record, record.key, is_key=True),
             await _side(self._value, record, record.value, is_key=False),
         )
+
+    def columns(self) -> DecodedColumns:
+        """Return what makes columns of Arrow of what was decoded; needs pyarrow."""
+        from kafkaio._cli.records.columns import DecodedColumns
+
+        return DecodedColumns(self._formats, lambda: self._registry)
 
     def _decoder(self, name: str | None, *, is_key: bool) -> _Decode | None:
         if name is None:
@@ -132,7 +143,11 @@ class RecordDecoder:
         key = (language, name.id, name.indexes)
         read = self._reads.get(key)
         if read is None:
-            read = self._reads[key] = await self._read(language, name)
+            read = await self._read(language, name)
+            # The indexes in a header may be anything.
+            if len(self._reads) >= _MOST_READS:
+                self._reads.clear()
+            self._reads[key] = read
         return Decoded(read(data, name.start), shown)
 
     @cached_property
@@ -141,11 +156,11 @@ class RecordDecoder:
         return self._make_registry()
 
     @cached_property
-    def _avro(self) -> Avro[Mapping[str, object]]:
+    def _avro(self) -> Avro[dict[str, object]]:
         from kafkaio.registry import Avro
 
-        # Its own schema would be for writing; it reads dicts of any schema.
-        return Avro('"null"', self._registry)
+        # With `dict` values are read as they were written, by any schema.
+        return Avro(dict, self._registry)
 
     async def _read(self, language: str, name: SchemaName) -> Read:
         registry = self._registry

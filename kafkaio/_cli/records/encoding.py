@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,11 +86,25 @@ class RecordEncoder:
         if name is None or data is None:
             return data
         write = await self._prepared(name, topic, is_key=is_key)
+        side = "key" if is_key else "value"
         try:
             return write(data)
         except SerializationError as error:
-            side = "key" if is_key else "value"
             raise InputError(f"line {line}: {side}: {error}") from error
+        except RecursionError:
+            text = f"line {line}: {side}: it is nested too deeply"
+            raise InputError(text) from None
+
+    def own_headers(
+        self, headers: Iterable[tuple[str, bytes | None]]
+    ) -> list[tuple[str, bytes | None]]:
+        """Return headers without those that name the schema of what is encoded here.
+
+        Records that `consume` printed may have them, and readers would believe them.
+        """
+        sides = {"key": self._formats.key, "value": self._formats.value}
+        stale = {f"__{side}_schema_id" for side, name in sides.items() if name}
+        return [header for header in headers if header[0] not in stale]
 
     async def prepare(self, topic: str) -> None:
         """Find, or register, the schemas for a topic before anything is sent.

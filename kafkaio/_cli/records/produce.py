@@ -294,6 +294,7 @@ class _InputSender:
         key = self._key if written.key is None else written.key
         encoder = self._encoder
         if encoder is not None:
+            headers = encoder.own_headers(headers)
             key = await encoder.encode(topic, key, written.line, is_key=True)
             value = await encoder.encode(topic, value, written.line, is_key=False)
         await self._sender.send(

@@ -43,13 +43,17 @@ def message_reader(
         ConfigurationError: protobuf is not installed.
     """
     file = _File(schema, references)
+    # By the indexes; only those that lead to a message are kept.
+    names: dict[Sequence[int], str] = {}
 
     def reader(data: bytes, start: int) -> object:
         if indexes is None:
             path, start = parse_indexes(data, start)
         else:
             path, _ = parse_indexes(indexes, 0)
-        message = file.message(file.name_at(path))
+        if path not in names:
+            names[path] = file.name_at(path)
+        message = file.message(names[path])
         try:
             message.ParseFromString(data[start:])
         except (file.decode_error, ValueError, RecursionError) as error:
@@ -82,7 +86,8 @@ def message_writer(
     def writer(tree: object) -> bytes:
         message = file.message(name)
         file.fill(message, tree)
-        missing = message.FindInitializationErrors()
+        # Every library of Protobuf has it, and no stub.
+        missing: list[str] = getattr(message, "FindInitializationErrors")()  # noqa: B009
         if missing:
             raise SerializationError(f"{missing[0]} is missing", field=missing[0])
         data: bytes = message.SerializeToString()

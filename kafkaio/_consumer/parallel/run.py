@@ -34,6 +34,7 @@ import anyio
 
 from kafkaio._consumer.batch import Piece, size_of
 from kafkaio._consumer.parallel.dead_letter import DeadLetter, through
+from kafkaio._consumer.parallel.passing import PassingFailures
 from kafkaio._consumer.parallel.ports import OpenTransactionPort, RunPort
 from kafkaio._consumer.parallel.unreadable import UnreadableBatches
 from kafkaio._consumer.reading.deserializers import Deserialize, Pending, is_passing
@@ -170,6 +171,10 @@ def work_of(handler: Handler, record: AnyRecord) -> Awaitable[object]:
     return work
 
 
+class _LeftOut(TransactionAborted):
+    """A transaction is done again without a partition that waits for its back-off."""
+
+
 class _Worker:
     __slots__ = ("job", "scope", "wakeup")
 
@@ -218,9 +223,11 @@ class Runner:
         self._parked: dict[Job, tuple[TaskScope, Pending]] = {}
         # What came of that; taken when a worker begins the record again.
         self._made: dict[Job, Record | Exception] = {}
-        # By partition: how often in a row deserializing has failed for a reason that
-        # passes, and when the last of these back-offs ends.
-        self._passing: dict[TopicPartition, tuple[int, float]] = {}
+        self._passing = PassingFailures(
+            consumer.reader.deserialization.backoff
+            if transactions is None
+            else transactions.backoff
+        )
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
         # Whether a worker was woken that has not run yet. It wakes the next one, so
@@ -303,7 +310,7 @@ class Runner:
         for job, (scope, _) in self._parked.items():
             if not self._schedule.is_current(job):
                 scope.cancel()
-        self._passing.pop(tp, None)
+        self._passing.forget(tp)
 
     def sync(self) -> None:
         """Note in the ledger up to where each partition is finished."""
@@ -375,8 +382,8 @@ class Runner:
 
     def _take_in(self, most: int | None = None) -> int:
         # Take records as far as the schedule has capacity; return their number.
-        reader, schedule, count = self._reader, self._schedule, 0
-        for tp in [buffer.tp for buffer in reader.buffers.ready]:
+        schedule, count = self._schedule, 0
+        for tp in self._readable():
             while self._unread is None and (capacity := schedule.capacity(tp)):
                 if most is not None and (capacity := min(capacity, most - count)) <= 0:
                     return count
@@ -386,6 +393,13 @@ class Runner:
                 count += size_of(piece)
                 schedule.add(tp, piece)
         return count
+
+    def _readable(self) -> list[TopicPartition]:
+        ready = [buffer.tp for buffer in self._reader.buffers.ready]
+        if self._transactions is None:
+            return ready
+        moment = now()
+        return [tp for tp in ready if not self._passing.holds(tp, moment)]
 
     def _take_of(self, tp: TopicPartition, capacity: int) -> Piece | None:
         try:
@@ -430,6 +444,8 @@ class Runner:
                 # An abort rewinds the consumer. Without one the records stay in hand.
                 if is_begun:
                     self._forget()
+                if isinstance(error, _LeftOut):
+                    continue  # the cause was reported, and has a back-off of its own
                 await self._pause(error, how.backoff.delay(aborts, roll()), aborts + 1)
                 aborts += 1
             else:
@@ -456,14 +472,14 @@ class Runner:
             if schedule.is_holding_back or self._has_more():
                 return True
             consumer.check_wanted()
-            await consumer.wait_for_news(None)
+            await consumer.wait_for_news(self._passing.next_due(now()))
         return False
 
     def _has_more(self) -> bool:
         # The records before an error are finished and committed by now.
         if self._unread is not None:
             raise self._unread[1]
-        return bool(self._reader.buffers.ready)
+        return bool(self._readable())
 
     async def _pause(self, error: Exception, delay: float, attempt: int) -> None:
         self._consumer.observer.retrying(
@@ -621,8 +637,7 @@ class Runner:
         if isinstance(made, Exception):
             self._not_deserialized(job, made)
             return None
-        if self._passing:
-            self._passing.pop(job.assignment.tp, None)
+        self._passing.succeeded(job.record)
         return made  # type: ignore[return-value]  # a record
 
     def _park(self, job: Job, pending: Pending) -> None:
@@ -670,17 +685,29 @@ class Runner:
     def _deserialize_later(self, job: Job, error: Exception) -> None:
         # The record is not to blame: it is tried again without end, and never a dead
         # letter. Of many that fail together, one is reported.
-        count, until = self._passing.get(job.assignment.tp, (0, 0.0))
-        if now() >= until:
-            delay = self._reader.deserialization.backoff.delay(count, roll())
-            until = now() + delay
-            self._passing[job.assignment.tp] = count + 1, until
+        moment = now()
+        until, attempt = self._passing.failed(job.record, moment, roll())
+        if attempt:
             self._consumer.observer.retrying(
-                f"the deserializer of {_place(job.record)}", count + 1, delay, error
+                f"the deserializer of {_place(job.record)}",
+                attempt,
+                until - moment,
+                error,
             )
         self._went_on = True
-        self._schedule.park(job, until)
-        self._consumer.notify()
+        if self._transactions is None:
+            self._schedule.park(job, until)
+            self._consumer.notify()
+            return
+        # The transaction cannot end before all that has begun is finished. So that the
+        # others go on, it is done again without this partition.
+        aborted = _LeftOut(
+            f"{_place(job.record)} cannot be deserialized yet: {error}",
+            reason="aborted",
+        )
+        aborted.__cause__ = error
+        self._schedule.abandoned(job)
+        self._fail(aborted)
 
     # The ends of records
 

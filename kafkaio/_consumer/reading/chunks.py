@@ -9,11 +9,18 @@ lost with the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from kafkaio._consumer.batch import Frame, Piece, size_of
+from kafkaio._consumer.batch import (
+    DecodedPiece,
+    Frame,
+    Piece,
+    TablePiece,
+    columns_at_once,
+    size_of,
+)
 from kafkaio._consumer.reading.buffers import (
     Buffers,
     Failure,
@@ -37,6 +44,8 @@ from kafkaio.errors import (
     RecordTooLarge,
 )
 from kafkaio.types import TopicPartition
+
+PieceT = TypeVar("PieceT", bound=TablePiece)
 
 
 class ChunkListenerPort(Protocol):
@@ -156,12 +165,32 @@ class Chunks:
             The records of a chunk, and the fetch response that they are in. Nothing if
             the next record cannot be deserialized now.
         """
+        yield from self._run(buffer, limit, self._take)
+
+    def run_of_columns(
+        self, buffer: PartitionBuffer, limit: int
+    ) -> Iterator[tuple[TablePiece, Frame | None]]:
+        """Take records of one partition for a table, without making them if possible.
+
+        Otherwise as `run`.
+
+        Raises:
+            ConfigurationError: a deserializer cannot make columns at all.
+        """
+        yield from self._run(buffer, limit, self._take_columns)
+
+    def _run(
+        self,
+        buffer: PartitionBuffer,
+        limit: int,
+        take: Callable[[PartitionBuffer, int], PieceT],
+    ) -> Iterator[tuple[PieceT, Frame | None]]:
         # The frame is read after each piece, as the next chunk may be in another one.
-        piece: Piece | None = self._take(buffer, limit)
+        piece: PieceT | None = take(buffer, limit)
         while piece is not None and size_of(piece):
             yield piece, buffer.frame
             limit -= size_of(piece)
-            piece = self._take_next(buffer, limit)
+            piece = self._take_next(buffer, limit, take)
         self.turn_over(buffer)
 
     def take_of(
@@ -225,13 +254,35 @@ class Chunks:
                 self._left_out(buffer, batch)
         self._buffers.drop_if_empty(buffer)
 
-    def _take(self, buffer: PartitionBuffer, limit: int) -> Piece:
-        if self._handout.convert is not None:
-            return self._handout.take_run(limit)
+    def _take_columns(self, buffer: PartitionBuffer, limit: int) -> TablePiece:
         assert buffer.chunk is not None
-        return buffer.chunk.cut(limit)
+        rule = self._deserialization.deserializers.rule(buffer.tp.topic)
+        if self._handout.convert is not None and rule.to_columns is not None:
+            raw = buffer.chunk.copy().cut(limit)
+            columns = columns_at_once(raw, rule.to_columns)
+            if columns is not None:
+                buffer.chunk.skip(raw.remaining)
+                return columns
+        # One by one: a schema is awaited, or the record that is not valid is found.
+        return self._take(buffer, limit)
 
-    def _take_next(self, buffer: PartitionBuffer, limit: int) -> Piece | None:
+    def _take(self, buffer: PartitionBuffer, limit: int) -> Piece:
+        assert buffer.chunk is not None
+        if self._handout.convert is None:
+            return buffer.chunk.cut(limit)
+        rule = self._deserialization.deserializers.rule(buffer.tp.topic)
+        if rule.to_columns is None:
+            return self._handout.take_run(limit)
+        raw = buffer.chunk.copy()
+        records = self._handout.take_run(limit)
+        return DecodedPiece(records, raw.cut(len(records)), rule.to_columns)
+
+    def _take_next(
+        self,
+        buffer: PartitionBuffer,
+        limit: int,
+        take: Callable[[PartitionBuffer, int], PieceT],
+    ) -> PieceT | None:
         if limit <= 0 or buffer.left or not buffer.batches:
             return None
         self._close(buffer)
@@ -239,7 +290,7 @@ class Chunks:
         with suppress(Exception):  # the next step raises it again
             if self._open(buffer):
                 self._progress.begin(buffer)
-                return self._take(buffer, limit)
+                return take(buffer, limit)
         return None
 
     # One chunk

@@ -14,18 +14,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from inspect import CORO_CREATED, getcoroutinestate
 from types import CoroutineType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import anyio
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._config.serdes import Call, call_of, returned_coroutine
+from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
 from kafkaio.errors import DeserializationError, KafkaError, RequestTimeout
 from kafkaio.serde import DeserializationContext, Topic
 from kafkaio.types import Record
 
-T = TypeVar("T")
 #: Deserializes a record, or begins to.
 Deserialize: TypeAlias = "Callable[[Record], Record | Pending]"
 #: Awaits the coroutine of a deserializer, where it is to run.
@@ -43,9 +43,10 @@ class Rule:
     Attributes:
         key: how the deserializer of keys is called.
         value: how that of values is called.
+        to_columns: how whole batches become columns; None if no deserializer does that.
     """
 
-    __slots__ = ("_option", "key", "value")
+    __slots__ = ("_option", "key", "to_columns", "value")
 
     def __init__(self, key: object, value: object, option: str = "") -> None:
         self.key: Call | None = None if key is None else call_of(key, "deserialize")
@@ -53,6 +54,10 @@ class Rule:
             None if value is None else call_of(value, "deserialize")
         )
         self._option = option
+        of_key, of_value = _to_arrow(key), _to_arrow(value)
+        self.to_columns: ToColumns | None = (
+            None if of_key is None and of_value is None else ToColumns(of_key, of_value)
+        )
 
     def begin(self, record: Record, *, is_key: bool) -> object:
         """Return a key or a value deserialized, or a coroutine that returns it.
@@ -115,30 +120,44 @@ class Pending:
         is_key: bool,
     ) -> None:
         self._owner = owner
-        self.record = record
+        self.record: Record = record
         self._rule = rule
         self._key = key
         self._coroutine = coroutine
         self._is_key = is_key
 
     async def result(self) -> Record:
-        """Wait until the record is deserialized; may be called once.
+        """Wait until the record is deserialized, for a limited time.
 
         Raises:
             DeserializationError: a deserializer raised.
             RequestTimeout: it took longer than ``default_api_timeout_ms``.
             KafkaError: a deserializer raised this, which is retriable.
         """
+        with anyio.move_on_after(self._owner.timeout):
+            return await self.unlimited()
+        raise self.too_late()
+
+    def too_late(self) -> RequestTimeout:
+        """Return the error of a record that has waited for too long."""
+        return RequestTimeout(
+            f"a deserializer took longer than default_api_timeout_ms="
+            f"{self._owner.timeout * 1000:.0f} for {_place(self.record)}"
+        )
+
+    async def unlimited(self) -> Record:
+        """Wait until the record is deserialized; the caller has to set a limit.
+
+        Either this or `result` is called, and once.
+
+        Raises:
+            DeserializationError: a deserializer raised.
+            KafkaError: a deserializer raised this, which is retriable.
+        """
         try:
-            with anyio.move_on_after(self._owner.timeout):
-                return await self._result()
+            return await self._result()
         finally:
             self.close()
-        place = _place(self.record)
-        raise RequestTimeout(
-            f"a deserializer took longer than default_api_timeout_ms="
-            f"{self._owner.timeout * 1000:.0f} for {place}"
-        )
 
     async def _result(self) -> Record:
         key = self._key
@@ -155,7 +174,9 @@ class Pending:
         self, coroutine: Coroutine[Any, Any, Any], *, is_key: bool
     ) -> object:
         try:
-            return await self._owner.awaits(lambda: coroutine)
+            if (awaits := self._owner.awaits) is not None:
+                return await awaits(lambda: coroutine)
+            return await coroutine
         except Exception as error:
             failure = failure_of(self.record, error, is_key=is_key)
             if failure is error:
@@ -176,7 +197,7 @@ class Deserializers:
 
     Attributes:
         timeout: seconds that a record may wait.
-        awaits: awaits coroutines; it takes a function that returns one.
+        awaits: awaits coroutines elsewhere; it takes a function that returns one.
         topics: the topics that have serdes of their own.
         deserialize: deserializes a record, or begins to; None if the records of all
             topics stay as they are.
@@ -184,7 +205,7 @@ class Deserializers:
 
     def __init__(self, config: ConsumerConfig) -> None:
         self.timeout: float = config.default_api_timeout_ms / 1000
-        self.awaits: Awaits = _here
+        self.awaits: Awaits | None = None
         of_key, of_value = config.key_deserializer, config.value_deserializer
         self._default = Rule(of_key, of_value, "_deserializer")
         self._typed: dict[str, Rule] = {}
@@ -255,6 +276,11 @@ def _of_functions(rule: Rule) -> Deserialize:
     return deserialize
 
 
+def _to_arrow(deserializer: object) -> ToArrow | None:
+    method: ToArrow | None = getattr(deserializer, "to_arrow", None)
+    return method if callable(method) else None
+
+
 def is_passing(error: BaseException) -> bool:
     """Whether an error says nothing about the record: a later attempt may succeed."""
     return isinstance(error, KafkaError) and error.retriable
@@ -274,7 +300,3 @@ def failure_of(record: Record, error: Exception, *, is_key: bool) -> Exception:
 
 def _place(record: Record) -> str:
     return f"{record.topic}-{record.partition} at offset {record.offset}"
-
-
-async def _here(work: Callable[[], Awaitable[T]]) -> T:
-    return await work()

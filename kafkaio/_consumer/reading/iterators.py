@@ -20,7 +20,7 @@ from kafkaio._arguments import seconds_of
 from kafkaio._consumer.batch import (
     AnyBatch,
     Batch,
-    Piece,
+    TablePiece,
     detach,
     detach_if_alone,
     first_of,
@@ -282,7 +282,7 @@ class TableIterator(_Gathering["pa.Table"]):
 
     def _gather(self, *, is_due: bool) -> pa.Table | None:
         del is_due
-        taken: list[tuple[TopicPartition, Piece]] = []
+        taken: list[tuple[TopicPartition, TablePiece]] = []
         try:
             table = to_table(
                 self._take_pieces(taken), self._most(), headers=self._headers
@@ -300,8 +300,8 @@ class TableIterator(_Gathering["pa.Table"]):
         return min(self._max_records, self._reader.buffers.all_at_hand)
 
     def _take_pieces(
-        self, taken: list[tuple[TopicPartition, Piece]]
-    ) -> Iterator[tuple[TopicPartition, Piece]]:
+        self, taken: list[tuple[TopicPartition, TablePiece]]
+    ) -> Iterator[tuple[TopicPartition, TablePiece]]:
         for part in self._reader.take_pieces(self._max_records):
             taken.append(part)
             yield part

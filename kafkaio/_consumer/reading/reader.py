@@ -17,11 +17,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.batch import AnyBatch, Batch, Piece, end_of, size_of
+from kafkaio._consumer.batch import AnyBatch, Batch, Piece, TablePiece, end_of, size_of
 from kafkaio._consumer.reading.buffers import Buffers, Fetched
 from kafkaio._consumer.reading.chunks import Chunks, no_position
 from kafkaio._consumer.reading.deserialization import Deserialization
-from kafkaio._consumer.reading.deserializers import Deserialize
+from kafkaio._consumer.reading.deserializers import Deserialize, Rule
 from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.preparation import Spawn
 from kafkaio._consumer.reading.progress import HandedOut, HandoffPort, ReadProgress
@@ -395,18 +395,29 @@ class Reader:
                 return Batch(buffer.tp, pieces, number, frames)
         return None
 
-    def take_pieces(self, max_records: int) -> Iterator[tuple[TopicPartition, Piece]]:
+    def take_pieces(
+        self, max_records: int
+    ) -> Iterator[tuple[TopicPartition, TablePiece]]:
         """Take the records that are there of any partitions, chunk by chunk.
+
+        It stops before a topic with other serdes than those of the records before.
 
         Raises:
             Exception: the error that comes next, if there is no record before it.
         """
+        deserializers = self.deserialization.deserializers
+        first: Rule | None = None
         left = max_records
         try:
             while left > 0 and self._chunks.find(may_fail=left == max_records):
                 buffer = self._progress.chunk
                 assert buffer is not None
-                for piece, _ in self._chunks.run(buffer, left):
+                # The columns of topics with other serdes may have other types.
+                rule = deserializers.rule(buffer.tp.topic)
+                if first is not None and rule is not first:
+                    break
+                first = rule
+                for piece, _ in self._chunks.run_of_columns(buffer, left):
                     left -= size_of(piece)
                     yield buffer.tp, piece
         except Exception:

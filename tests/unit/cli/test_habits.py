@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -47,3 +48,29 @@ def test_every_command_and_common_option_is_in_the_guide() -> None:
         assert f"| `{name}` |" in GUIDE, name
     for option in COMMON - {"-h", "--help"}:
         assert f"`{option}" in GUIDE, option
+
+
+PAGES = Path(__file__).parents[3] / "docs/guide"
+#: What is typed, unless the next line shows that it is wrong.
+CONSOLE = re.compile(
+    r"^\$ (?:[^\n]*\| )?kafkaio ((?:schemas|consume|produce) .*)(?!\nkafkaio )$",
+    re.MULTILINE,
+)
+SHOWN = CONSOLE.findall((PAGES / "cli-records.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(SHOWN))
+def test_a_command_of_the_guide_is_parsed(line: str) -> None:
+    typed = shlex.split(line.replace("$format", "%v"), comments=True)
+    end = next((n for n, word in enumerate(typed) if word in "<>|&&"), len(typed))
+    first, *words = typed[:end]
+    found = root.get_command(click.Context(root), first)
+    assert found is not None, first
+    if isinstance(found, click.Group):
+        found = found.commands[words.pop(0)]
+    found.parse_args(click.Context(found, info_name=first), words)
+
+
+def test_the_guide_shows_schemas() -> None:
+    assert len([line for line in SHOWN if line.startswith("schemas ")]) >= 6
+    assert len([line for line in SHOWN if " -s " in line]) >= 5

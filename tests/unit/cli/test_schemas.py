@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -251,3 +252,13 @@ async def test_subjects_are_completed(
     monkeypatch.setenv("COMP_CWORD", "5")
     shown = await run_beside()
     assert shown.out.split() == ["plain,orders-value"]
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("httpx", "httpcore"):
+        monkeypatch.setitem(sys.modules, module, None)
+    failed = run("schemas", "list").check(2)
+    assert failed.err == (
+        "kafkaio schemas list: a schema registry needs more packages: "
+        "pip install 'kafkaio[registry]'\n"
+    )

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import kafkaio
@@ -167,6 +172,7 @@ async def test_what_consume_prints_produce_reads(shell: Shell, file: Path) -> No
         ('{"id": 1, "amount": 1, "at": "now"}', "line 2: value: at must be a datetime"),
         ('{"id": 99999999999999999999, "amount": 1}', "value: id is out of the range"),
         ("{", "line 2: value: it is not JSON"),
+        ('{"id": ' + "[" * 5000, "line 2: value: it is not JSON"),
     ],
 )
 async def test_what_does_not_fit_names_line_and_field(
@@ -221,7 +227,7 @@ async def test_json_schemas(shell: Shell, tmp_path: Path) -> None:
     wrong = (await shell(*words, typed='{"name": "a"}\n{"name": 5}\n')).check(1)
     assert "line 2: value: name must be of the type string" in wrong.err
     shown = (await shell("consume", "t", "-e", "-s", "json")).check()
-    assert shown.out == '{"name":"Zoë","age":5}\n{"name":"a"}\n'
+    assert shown.out == '{"age":5,"name":"Zoë"}\n{"name":"a"}\n'
 
 
 async def test_json_without_a_schema(shell: Shell) -> None:
@@ -292,6 +298,13 @@ async def test_the_header_that_names_a_schema_is_read(shell: Shell) -> None:
     (row,) = (await shell("consume", "t", "-s", "avro", "-c", "1", "--jsonl")).lines
     assert row["value"] == "x"
     assert len(row["value_schema_id"]) == 36
+    shell.broker.create_topic("copy")
+    copied = ("produce", "copy", "-s", "avro", "--subject", "t-value", "--jsonl")
+    (await shell(*copied, typed=json.dumps(row))).check()
+    again = await shell("consume", "copy", "-e", "-s", "avro", "--jsonl")
+    assert [(each["value"], each["headers"]) for each in again.check().lines] == [
+        ("x", [])
+    ]
     failed = (await shell("consume", "t", "-e", "-s", "avro", "-o", "1")).check(1)
     assert "the header __value_schema_id" in failed.err
 
@@ -313,6 +326,90 @@ async def test_odd_json(shell: Shell, data: bytes, printed: str) -> None:
     shown = await shell("consume", "t", "-e", "-s", "json")
     assert printed in (shown.out or shown.err)
     assert len((shown.out or shown.err).splitlines()) == 1
+
+
+async def test_files_have_typed_columns(
+    shell: Shell, file: Path, tmp_path: Path
+) -> None:
+    await shell.send("t", None)
+    words = ("produce", "t", "-s", "avro", "-s", "key=long", "-k", "7")
+    (await shell(*words, "--schema", str(file), typed=LINES)).check()
+    wider = tmp_path / "wider.avsc"
+    field = ',{"name":"more","type":"string","default":"x"}]}'
+    wider.write_text(ORDER.removesuffix("]}") + field)
+    typed = '{"id": 3, "amount": "1.50", "at": "2026-01-02T03:04:05Z"}\n'
+    (await shell(*words, "--schema", str(wider), typed=typed)).check()
+    for kind, read in (("parquet", pq.read_table), ("arrow", read_arrow)):
+        path = str(tmp_path / f"orders.{kind}")
+        at = ("-e", "-s", "avro", "-s", "key=long", f"--to-{kind}", path)
+        (await shell("consume", "t", *at)).check()
+        table = read(path)
+        assert table.schema.field("key").type == pa.int64()
+        amount = table.schema.field("value").type.field("amount").type
+        assert amount == pa.decimal128(20, 2)
+        assert table["key"].to_pylist() == [None, 7, 7, 7]
+        values = table["value"].to_pylist()
+        assert values[0] is None
+        assert [each["id"] for each in values[1:]] == [1, 2, 3]
+        assert values[1]["amount"] == Decimal("123456789012345.67")
+        assert values[3]["at"] == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+        assert "more" not in values[3]
+
+
+def read_arrow(path: str) -> pa.Table:
+    with pa.OSFile(path) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+@pytest.mark.parametrize(
+    ("language", "values", "column"),
+    [
+        ("json", [b'{"a":1}', None], ['{"a":1}', None]),
+        ("double", [bytes.fromhex("3ff8000000000000")], [1.5]),
+        ("string", [b"x", None], ["x", None]),
+        ("avro", [None], [None]),
+    ],
+)
+async def test_columns_without_a_schema(
+    shell: Shell,
+    tmp_path: Path,
+    language: str,
+    values: list[bytes | None],
+    column: list[object],
+) -> None:
+    await shell.send("t", *values)
+    path = str(tmp_path / "t.parquet")
+    (await shell("consume", "t", "-e", "-s", language, "--to-parquet", path)).check()
+    assert pq.read_table(path)["value"].to_pylist() == column
+
+
+async def test_columns_of_json_and_protobuf(shell: Shell, tmp_path: Path) -> None:
+    path = str(tmp_path / "t.parquet")
+    schemas = {"json": CUSTOMER, "protobuf": EVENT}
+    typed = '{"name": "Zoë"}\n'
+    found = []
+    for language, text in schemas.items():
+        shell.broker.create_topic(language)
+        schema = tmp_path / f"schema.{language}"
+        schema.write_text(text)
+        words = ("produce", language, "-s", language, "--schema", str(schema))
+        (await shell(*words, typed=typed)).check()
+        at = ("-e", "-s", language, "--to-parquet", path)
+        (await shell("consume", language, *at)).check()
+        found.append(pq.read_table(path)["value"].to_pylist())
+    assert found == [[{"name": "Zoë", "age": None}], ['{"name":"Zoë","number":"0"}']]
+
+
+async def test_columns_of_records_that_are_left_out(
+    shell: Shell, file: Path, tmp_path: Path
+) -> None:
+    words = ("produce", "t", "-s", "avro", "--schema", str(file))
+    (await shell(*words, typed=LINES)).check()
+    await shell.send("t", b"plain")
+    path = str(tmp_path / "t.parquet")
+    at = ("-e", "-s", "avro", "--to-parquet", path, "--filter", "value.id == 2")
+    assert "t-0@2" in (await shell("consume", "t", *at, "--skip-errors")).check(3).err
+    assert [each["id"] for each in pq.read_table(path)["value"].to_pylist()] == [2]
 
 
 async def test_schemas_that_use_others(shell: Shell) -> None:
@@ -448,6 +545,18 @@ async def test_a_registry_that_is_not_there(shell: Shell, file: Path) -> None:
     assert len(failed.err.splitlines()) == 1
 
 
+async def test_without_the_extra(
+    shell: Shell, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("produce", "t", "-s", "avro", "--schema", str(file))
+    (await shell(*words, typed=LINES)).check()
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    for name in ("consume", "produce"):
+        failed = await shell(name, "t", "-s", "avro", typed=LINES)
+        assert "pip install 'kafkaio[registry]'" in failed.check(2).err
+        assert len(failed.err.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -457,7 +566,6 @@ async def test_a_registry_that_is_not_there(shell: Shell, file: Path) -> None:
         ("consume t -r http://r", "--registry needs -s avro, json, protobuf"),
         ("consume t -s long -r http://r", "--registry needs -s avro"),
         ("consume t --skip-errors", "--skip-errors needs -s"),
-        ("consume t -s avro --to-parquet f", "leave -s out"),
         ("produce t --schema f", "--schema for the value needs -s avro or json"),
         ("produce t -s avro --schema key=f", "--schema for the key needs -s key=avro"),
         ("produce t -s avro --message M", "--message for the value needs -s protobuf"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given, settings, strategies as st
 
 from kafkaio._consumer.batch import Frame
@@ -17,7 +19,46 @@ FAILURE = Failure(
     CorruptRecord("bad"), FetchPoint(PARTITIONS[0], 0, PositionToken(0, 0))
 )
 STEPS = ["answer", "read", "refuse", "pause", "resume", "drop", "forget", "compact"]
+STEPS += ["wait", "back"]
 ENCODED = encode_batch([(0, None, b"v" * 50, ())])
+
+
+class Ahead:
+    """What is done for a partition that waits."""
+
+    def __init__(self) -> None:
+        self.is_dropped = False
+
+    def detach(self) -> None:
+        assert not self.is_dropped
+
+    def drop(self) -> None:
+        assert not self.is_dropped
+        self.is_dropped = True
+
+
+def wait_or_go_on(buffers: Buffers, tp: TopicPartition, *, waits: bool) -> None:
+    """What a deserializer does that has to wait, and has waited."""
+    buffer = buffers.get(tp)
+    if buffer is None or buffer.is_aside is waits or not (waits or buffer.ahead):
+        return
+    if waits and buffer.is_queued:
+        buffer.ahead = Ahead()
+        buffers.set_aside(buffer)
+        assert buffer not in buffers.ready
+    elif not waits:
+        buffer.ahead = None
+        buffers.bring_back(buffer)
+        assert buffer.is_queued is (buffer in buffers.ready)
+
+
+def drop(buffers: Buffers, tp: TopicPartition, how: str) -> None:
+    """What a seek or a revocation does."""
+    buffer = buffers.get(tp)
+    getattr(buffers, how)(tp)
+    if buffer is not None and buffer.ahead is not None:
+        assert isinstance(buffer.ahead, Ahead)
+        assert buffer.ahead.is_dropped
 
 
 def fetched(count: int, frame: Frame) -> Fetched:
@@ -70,6 +111,14 @@ def check(buffers: Buffers, held: set[TopicPartition], frames: list[Frame]) -> N
     assert [frame.in_use for frame in frames] == [in_use.count(f) for f in frames]
 
 
+FUNCTIONS = {
+    "read": read_on,
+    "refuse": refuse,
+    "wait": partial(wait_or_go_on, waits=True),
+    "back": partial(wait_or_go_on, waits=False),
+}
+
+
 @settings(deadline=None)
 @given(
     st.lists(
@@ -95,8 +144,8 @@ def test_a_frame_counts_while_anything_in_it_is_kept(
                 frames.append(frame)
                 for other in PARTITIONS[which:]:
                     buffers.add(other, fetched(count, frame))
-            case "read" | "refuse":
-                {"read": read_on, "refuse": refuse}[what](buffers, tp)
+            case "read" | "refuse" | "wait" | "back":
+                FUNCTIONS[what](buffers, tp)
             case "pause":
                 buffers.pause(tp)
                 held.add(tp)
@@ -104,7 +153,7 @@ def test_a_frame_counts_while_anything_in_it_is_kept(
                 buffers.resume(tp)
                 held.discard(tp)
             case "drop" | "forget":
-                getattr(buffers, what)(tp)
+                drop(buffers, tp, what)
                 held -= {tp} if what == "forget" else set()
             case "compact":
                 before = buffers.size

@@ -65,7 +65,7 @@ class Owner:
         counts: list[int],
         *,
         credit: int = 1000,
-        convert: Callable[[Record], Record] | None = None,
+        convert: Callable[[Record], Record | None] | None = None,
     ) -> None:
         self.twin = twin
         self.counts = counts
@@ -287,6 +287,46 @@ def test_a_record_that_cannot_be_converted_comes_again(twin: Any) -> None:
     assert handout.take_run(2) == [late(103), late(104)]
     assert handout.take() == late(105)
     assert handout.take() is None
+
+
+def test_a_record_that_has_to_wait_comes_again(twin: Any) -> None:
+    late_ones = {100, 102}
+
+    def convert(record: Record) -> Record | None:
+        return None if record.offset in late_ones else late(record.offset)
+
+    owner = Owner(twin, [4], convert=convert)
+    handout = owner.handout
+    for _ in range(2):
+        assert handout.take() is None
+        assert handout.take_run(9) == []
+        # Asking has finished what was taken before, and took nothing.
+        assert handout.mark == handout.cursor.next_offset == 0
+        assert handout.cursor.remaining == 4
+    late_ones.discard(100)
+    assert handout.take_run(9) == [late(100), late(101)]
+    assert handout.take() is None
+    assert handout.mark == handout.cursor.next_offset == 102
+    # Another function, or none, from now on.
+    handout.convert = None
+    assert handout.take().value == b"2"
+    handout.convert = convert
+    assert handout.take() == late(103)
+
+
+async def test_a_stream_waits_for_a_record_that_is_not_converted(twin: Any) -> None:
+    waits = True
+
+    def convert(record: Record) -> Record | None:
+        return None if waits and record.offset == 101 else record
+
+    owner, source = Owner(twin, [3], convert=convert), Source()
+    stream = twin.RecordStream(owner.handout, source.wait)
+    assert (await anext(stream)).offset == 100
+    source.queue.put_nowait(late(7))
+    assert (await anext(stream)).offset == 7
+    waits = False
+    assert [(await anext(stream)).offset for _ in range(2)] == [101, 102]
 
 
 # The stream

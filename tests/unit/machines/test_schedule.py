@@ -271,7 +271,9 @@ class Model(RuleBasedStateMachine):
         self.handed: dict[TopicPartition, list[int]] = {A: [], B: []}
         self.done: dict[TopicPartition, set[int]] = {A: set(), B: set()}
         self.running: list[Job] = []
-        self.parked: list[tuple[float, Job]] = []
+        self.parked: list[Job] = []
+        # Jobs that were parked once: beginning them again is no further attempt.
+        self.again: set[Job] = set()
         self.draining: set[TopicPartition] = set()
         self.last_begun = {A: -1, B: -1}
         self.dropped: dict[TopicPartition, set[int]] = {A: set(), B: set()}
@@ -310,7 +312,10 @@ class Model(RuleBasedStateMachine):
                 for j in self.running
             )
             begun = self.begun.setdefault((tp, key), [])
-            if job.attempts == 1:
+            assert not any(
+                j.strand == key and j.assignment is job.assignment for j in self.parked
+            )
+            if job.attempts == 1 and job not in self.again:
                 assert all(offset < job.record.offset for offset in begun[-1:])
                 begun.append(job.record.offset)
             assert begun[-1] == job.record.offset
@@ -331,6 +336,22 @@ class Model(RuleBasedStateMachine):
     @rule(index=st.integers(0, 99), delay=st.integers(0, 3))
     def fail(self, index: int, delay: int) -> None:
         self.schedule.retry(self.take(index), self.now + delay)
+
+    @precondition(lambda self: self.running)
+    @rule(index=st.integers(0, 99), delay=st.none() | st.integers(0, 3))
+    def park(self, index: int, delay: int | None) -> None:
+        job = self.take(index)
+        attempts = job.attempts
+        self.schedule.park(job, None if delay is None else self.now + delay)
+        assert job.attempts == attempts - 1
+        self.again.add(job)
+        if delay is None:
+            self.parked.append(job)
+
+    @precondition(lambda self: self.parked)
+    @rule(index=st.integers(0, 99))
+    def unpark(self, index: int) -> None:
+        self.schedule.unpark(self.parked.pop(index % len(self.parked)))
 
     @rule(seconds=st.integers(0, 3))
     def wake(self, seconds: int) -> None:
@@ -410,6 +431,8 @@ class Model(RuleBasedStateMachine):
         # Whatever happened, everything up to the last that was begun gets done.
         for job in self.running:
             self.schedule.finished(job)
+        for job in self.parked:
+            self.schedule.unpark(job)
         self.schedule.go_on()
         self.schedule.wake(self.now + 10)
         while (job := self.schedule.next()) is not None:

@@ -366,6 +366,11 @@ async def test_deleting_permanently(fake: FakeRegistry) -> None:
         await registry.delete("orders", permanent=True)
 
 
+async def test_a_host_and_a_path_beyond_ascii() -> None:
+    registry = Registry("http://user:secret@bücher.example/schémas/")
+    assert "http://xn--bcher-kva.example/sch%C3%A9mas" in repr(registry)
+
+
 # ---- references ----------------------------------------------------------------------
 
 
@@ -667,6 +672,8 @@ async def test_the_log(fake: FakeRegistry, caplog: pytest.LogCaptureFixture) -> 
         ({"url": "http://host:port"}, "not a URL"),
         ({"url": "http://host?token=secret"}, "no query"),
         ({"url": "http://host/a b"}, "spaces"),
+        ({"url": "http://secret..b"}, "valid name"),
+        ({"url": f"http://{'a' * 70}"}, "valid name"),
         ({"url": "mock://test"}, "registry in process"),
         ({"basic_auth": ("a",)}, "user and a password"),
         ({"basic_auth": "secret"}, "user and a password"),

@@ -19,6 +19,7 @@ import trustme
 
 from kafkaio.errors import RegistryError, SchemaError
 from kafkaio.registry import Registry, Schema
+from tests.support.loops import REAL_LOOPS
 from tests.support.patience import HANGS
 from tests.support.registries import (
     Answer,
@@ -442,10 +443,16 @@ async def steps(task: asyncio.Future[Any], count: int) -> bool:
     return task.done()
 
 
-@pytest.mark.parametrize("is_encrypted", [False, True])
-@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("loop", REAL_LOOPS.values(), ids=REAL_LOOPS)
+@pytest.mark.parametrize(
+    ("is_encrypted", "twice"), [(False, False), (True, False), (True, True)]
+)
 def test_cancelled_at_every_await(
-    monkeypatch: pytest.MonkeyPatch, *, is_encrypted: bool, twice: bool
+    monkeypatch: pytest.MonkeyPatch,
+    loop: Callable[[], asyncio.AbstractEventLoop],
+    *,
+    is_encrypted: bool,
+    twice: bool,
 ) -> None:
     left: list[str] = []
     monkeypatch.setattr(
@@ -480,7 +487,8 @@ def test_cancelled_at_every_await(
             assert ended == 3
             assert count > 10
 
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(main())
     gc.collect()
     assert not left
 

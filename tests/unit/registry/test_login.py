@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import random
 import ssl
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
+from kafkaio._runtime.clock import replaced
 from kafkaio.errors import AuthenticationError, ConfigurationError, RegistryError
 from kafkaio.registry import Registry, RegistryTls, Schema
 from kafkaio.security import ClientCredentials
 from kafkaio.types import Token
 from tests.support.patience import HANGS
+from tests.support.proxies import ForwardProxy, proxy_server
 from tests.support.registries import Answer, Asked, FakeRegistry, answer, refusal
 
 SCHEMA = Schema('{"type": "string"}')
@@ -37,9 +41,10 @@ async def logged_in(fake: FakeRegistry, registry: Registry) -> str | None:
 class Provider:
     """Counts how often it was asked for a token."""
 
-    def __init__(self, seconds: float = 3600) -> None:
+    def __init__(self, clock: Callable[[], int] = time.time_ns) -> None:
         self.calls = 0
-        self.seconds = seconds
+        self.clock = clock
+        self.hangs = False
         self.failure: Exception | None = None
         self.result: Any = None
         self.running = 0
@@ -49,14 +54,16 @@ class Provider:
         assert not self.running
         self.running += 1
         number = self.calls
-        await asyncio.sleep(0)
-        self.running -= 1
+        try:
+            await (asyncio.Event().wait() if self.hangs else asyncio.sleep(0))
+        finally:
+            self.running -= 1
         if self.failure is not None:
             raise self.failure
         if self.result is not None:
             result: Token = self.result
             return result
-        return Token(value=f"tok3n-{number}", expires=time.time() + self.seconds)
+        return Token(value=f"tok3n-{number}", expires=self.clock() / 1e9 + 3600)
 
 
 async def test_no_login(fake: FakeRegistry) -> None:
@@ -106,25 +113,67 @@ async def test_headers(fake: FakeRegistry) -> None:
     assert found["user-agent"].startswith("kafkaio/")
 
 
+class Clock:
+    """The wall clock, which a test sets."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def __call__(self) -> int:
+        return time.time_ns() + int(self.passed * 1e9)
+
+
+@pytest.fixture
+def clock() -> Iterator[Clock]:
+    clock = Clock()
+    with replaced(clock, random.Random(1)):
+        yield clock
+
+
 async def test_a_token_is_used_until_shortly_before_its_end(
-    fake: FakeRegistry,
+    fake: FakeRegistry, clock: Clock
 ) -> None:
-    provider = Provider()
+    provider = Provider(clock)
     registry = Registry(fake.url, bearer_token=provider)
     assert provider.calls == 0
     for _ in range(3):
         assert await logged_in(fake, registry) == "Bearer tok3n-1"
+        clock.passed += 800
     assert provider.calls == 1
-    # One that is about to end is replaced: it was got with this life.
-    provider = Provider(seconds=0.001)
-    registry = Registry(fake.url, bearer_token=provider)
-    for number in range(1, 3):
-        fake.faults.append(answer([1]))
-        try:
-            await registry.versions("orders")
-        except RegistryError as error:
-            assert error.retriable  # noqa: PT017 - it may end before it is used
-        assert provider.calls == number
+    clock.passed = 3_000
+    assert await logged_in(fake, registry) == "Bearer tok3n-2"
+    assert provider.calls == 2
+
+
+async def test_a_token_is_used_until_its_end_if_no_other_one_comes(
+    fake: FakeRegistry, clock: Clock
+) -> None:
+    provider = Provider(clock)
+    registry = Registry(fake.url, bearer_token=provider, timeout=HANGS)
+    await logged_in(fake, registry)
+    clock.passed = 3_000
+    provider.failure = OSError()
+    assert await logged_in(fake, registry) == "Bearer tok3n-1"
+    # A pause follows a failure.
+    assert await logged_in(fake, registry) == "Bearer tok3n-1"
+    assert provider.calls == 2
+    clock.passed = 3_700
+    with pytest.raises(RegistryError, match="no bearer token"):
+        await registry.versions("orders")
+    provider.failure = None
+    clock.passed = 3_800
+    assert await logged_in(fake, registry) == "Bearer tok3n-4"
+
+
+async def test_a_provider_that_hangs_while_there_is_a_token(
+    fake: FakeRegistry, clock: Clock
+) -> None:
+    provider = Provider(clock)
+    registry = Registry(fake.url, bearer_token=provider, timeout=2)
+    await logged_in(fake, registry)
+    clock.passed = 3_000
+    provider.hangs = True
+    assert await logged_in(fake, registry) == "Bearer tok3n-1"
 
 
 async def test_requests_at_once_share_a_token(fake: FakeRegistry) -> None:
@@ -303,6 +352,18 @@ async def test_tls_with_an_authority_of_ones_own(files: Authority) -> None:
         assert await Registry(fake.url, tls=context).schema(1) == SCHEMA
 
 
+async def test_a_large_answer_with_tls(files: Authority) -> None:
+    text = "x" * 3_000_000
+    async with FakeRegistry(context=files.server) as fake:
+        fake.add("orders", text)
+        tls = RegistryTls(truststore_location=files.ca)
+        async with Registry(fake.url, tls=tls) as registry:
+            assert (await registry.schema(1)).text == text
+            found = await registry.register("others", Schema(text))
+            assert found.version == 1
+        assert fake.connections == 1
+
+
 async def test_a_certificate_that_is_not_trusted(files: Authority) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     async with FakeRegistry(context=files.server) as fake:
@@ -311,6 +372,23 @@ async def test_a_certificate_that_is_not_trusted(files: Authority) -> None:
         # It is not tried again, and nothing is wrong with the record at hand.
         assert caught.value.retriable
         assert fake.connections <= 1
+
+
+async def test_another_address_may_have_a_better_certificate(
+    files: Authority, tmp_path: Path
+) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    other = Authority(tmp_path)
+    async with (
+        FakeRegistry(context=other.server) as bad,
+        FakeRegistry(context=files.server) as good,
+    ):
+        good.add("orders", SCHEMA.text)
+        context = ssl.create_default_context()
+        files.authority.configure_trust(context)
+        registry = Registry([bad.url, good.url], tls=context, timeout=HANGS)
+        assert await registry.schema(1) == SCHEMA
+        assert not bad.asked
 
 
 @pytest.mark.parametrize("is_one_file", [False, True])
@@ -361,6 +439,25 @@ async def test_a_proxy(fake: FakeRegistry) -> None:
     assert "s3cret" not in repr(registry)
 
 
+async def test_a_tunnel_through_a_proxy(files: Authority) -> None:
+    login = ("user", "s3cret")
+    async with (
+        proxy_server(ForwardProxy("http", login=login)) as proxy,
+        FakeRegistry(context=files.server) as fake,
+    ):
+        fake.add("orders", SCHEMA.text)
+        tls = RegistryTls(truststore_location=files.ca)
+        url = proxy.url(login="user:s3cret")
+        registry = Registry(fake.url, tls=tls, proxy=url)
+        assert await registry.schema(1) == SCHEMA
+        assert proxy.asked == [("localhost", fake.port)]
+        assert "proxy-authorization" not in fake.asked[0].headers
+        registry = Registry(fake.url, tls=tls, proxy=proxy.url(), retries=0)
+        with pytest.raises(RegistryError, match="ProxyError") as caught:
+            await registry.schema(1)
+        assert caught.value.retriable
+
+
 async def test_the_environment_does_not_see_what_is_not_encrypted(
     fake: FakeRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,22 +466,59 @@ async def test_the_environment_does_not_see_what_is_not_encrypted(
     assert await logged_in(fake, Registry(fake.url)) is None
 
 
+async def test_the_proxy_of_the_environment(
+    files: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        proxy_server(ForwardProxy("http", login=("user", "s3cret"))) as proxy,
+        FakeRegistry(context=files.server) as fake,
+    ):
+        fake.add("orders", SCHEMA.text)
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url(login="user:s3cret"))
+        monkeypatch.setenv("NO_PROXY", "")
+        tls = RegistryTls(truststore_location=files.ca)
+        assert await Registry(fake.url, tls=tls).schema(1) == SCHEMA
+        assert proxy.asked == [("localhost", fake.port)]
+        monkeypatch.setenv("NO_PROXY", "localhost")
+        assert await Registry(fake.url, tls=tls).schema(1) == SCHEMA
+        assert len(proxy.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("proxy", "problem"),
+    [
+        ("s3cret://user:word@h:1", "needs a scheme"),
+        ("http://s3cret:port", "not a URL"),
+        ("socks5://user:s3cret@h:1", "socksio"),
+    ],
+)
+async def test_a_proxy_of_the_environment_that_cannot_be_used(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, problem: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        await Registry("https://localhost:1").schema(1)
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
 # ---- the library ---------------------------------------------------------------------
 
 
 def test_without_httpx(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setitem(sys.modules, "httpcore", None)
     with pytest.raises(ImportError, match=r"pip install 'kafkaio\[registry\]'"):
         Registry("http://localhost:8081")
 
 
-def test_httpx_is_loaded_by_the_first_request() -> None:
+def test_httpcore_is_loaded_by_the_first_request() -> None:
     import subprocess
 
     code = (
         "import sys, kafkaio.registry as r\n"
         "registry = r.Registry('http://localhost:8081')\n"
-        "print('httpx' in sys.modules, 'fastavro' in sys.modules)"
+        "print('httpcore' in sys.modules, 'fastavro' in sys.modules)"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

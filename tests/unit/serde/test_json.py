@@ -170,7 +170,9 @@ orders = st.builds(
 )
 
 
-@settings(max_examples=40)  # an order has all types, and takes long to make
+@settings(
+    deadline=None, max_examples=40
+)  # an order has all types, and takes long to make
 @given(order=orders)
 def test_what_is_written_is_read(order: Order) -> None:
     serde = Json(Order)
@@ -179,7 +181,7 @@ def test_what_is_written_is_read(order: Order) -> None:
     assert serde.serialize(order, WRITING) == data
 
 
-@settings(max_examples=40)
+@settings(deadline=None, max_examples=40)
 @given(
     order=orders,
     name=st.sampled_from([each.name for each in fields(Order)]),
@@ -200,6 +202,7 @@ def test_a_wrong_field_is_named_or_fits(order: Order, name: str, other: object) 
     assert fault.field in str(fault)
 
 
+@settings(deadline=None)
 @given(data=st.binary())
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for serde in (Json(Order), Json()):
@@ -208,10 +211,34 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
             assert serde.deserialize(serde.serialize(value, WRITING), READING) == value
 
 
+@settings(deadline=None)
 @given(value=trees.filter(lambda tree: tree is not None))
 def test_without_a_class_any_value_is_written_and_read(value: object) -> None:
     serde = Json()
     assert serde.deserialize(serde.serialize(value, WRITING), READING) == value
+
+
+@settings(deadline=None)
+@given(value=trees, data=st.data())
+def test_equal_values_are_written_alike(value: Any, data: st.DataObject) -> None:
+    def mixed(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {
+                name: mixed(tree[name])
+                for name in data.draw(st.permutations(list(tree)))
+            }
+        return [mixed(each) for each in tree] if isinstance(tree, list) else tree
+
+    other = mixed(value)
+    assert written(Json(), value) == written(Json(), other)
+    for kind in (list[Any], Loose):
+        one, two = (
+            ([value], [other])
+            if kind is not Loose
+            else (Loose([], rest=value), Loose([], rest=other))
+        )
+        assert written(Json(kind), one) == written(Json(kind), two)
+    assert written(Json(dict[str, int]), {"b": 1, "a": 2}) == '{"a":2,"b":1}'
 
 
 @pytest.mark.parametrize(
@@ -293,6 +320,21 @@ def test_what_a_class_does_not_have_is_ignored_and_defaults_are_kept() -> None:
 def test_a_decimal_keeps_every_digit_of_a_number() -> None:
     line = read(Json(Line), '{"sku":"a","amount":12345678901234567.1234567890}')
     assert str(line.amount) == "12345678901234567.1234567890"
+
+
+def test_other_numbers_beside_a_decimal_are_floats() -> None:
+    loose = read(Json(Loose), '{"lines":[],"rest":[1.5,{"a":2.5}]}')
+    assert loose.rest == [1.5, {"a": 2.5}]
+    assert {type(loose.rest[0]), type(loose.rest[1]["a"])} == {float}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the statement type is new")
+def test_an_alias_that_refers_to_itself_is_refused() -> None:
+    names: dict[str, Any] = {}
+    exec("type Tree = list[Tree]\ntype Ints = list[int]", names)
+    with pytest.raises(ArgumentTypeError, match="refers to itself"):
+        Json(names["Tree"])
+    assert read(Json(names["Ints"]), "[1]") == [1]
 
 
 @pytest.mark.parametrize(
@@ -518,6 +560,9 @@ def test_a_serde_is_pickled_by_its_class() -> None:
 def test_a_serde_is_shown_without_its_values() -> None:
     assert repr(Json()) == "Json()"
     assert repr(Json(Line)) == "Json(Line)"
+    assert repr(Json(Customer)) == "Json(Customer)"
+    assert repr(Json(Address)) == "Json(Address)"
+    assert repr(Json(Placed | Paid)).endswith("Paid)")
     assert repr(Json(list[int])) == "Json(list[int])"
 
 

@@ -203,7 +203,7 @@ def test_the_examples_of_the_guide(pytester: pytest.Pytester) -> None:
     section = guide.read_text().split("## With pytest")[1]
     example = section.split("```python")[1].split("```")[0]
     result = run(pytester, example, *AUTO, "-k", "not real")
-    result.assert_outcomes(passed=3, deselected=1)
+    result.assert_outcomes(passed=4, deselected=1)
 
 
 @pytest.mark.parametrize(("variable", "runs"), [("", 2), ("embedded", 1)])
