@@ -28,6 +28,9 @@ nitpick_ignore_regex = [
     # type variables, and the private halves of public names.
     (r"py:(class|obj|data|exc|func|meth|attr)", r"(?!kafkaio\.).*"),
     (r"py:.*", r"kafkaio\.(_|.*\._).*"),
+    (r"py:obj", r"kafkaio\.serde\.T(_\w+)?"),
+    # The public name is kafkaio.Record, of either codec.
+    (r"py:class", r"kafkaio\.types\.Record"),
     (
         r"py:(class|attr)",
         r"kafkaio\.(protocol|config|client|consumer|producer|testing)\..*",

@@ -666,8 +666,9 @@ def _scalar(kind: Any) -> _Form:
 
 
 def _raw_datetime(value: datetime) -> int:
-    aware = value if value.tzinfo is not None else value.astimezone(UTC)
-    return (aware - _EPOCH) // timedelta(microseconds=1)
+    if value.tzinfo is None:
+        raise ValueError("has no time zone")
+    return (value - _EPOCH) // timedelta(microseconds=1)
 
 
 def _raw_time(value: time) -> int:

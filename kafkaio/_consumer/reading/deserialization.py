@@ -245,8 +245,8 @@ class Deserialization:
 
     def _refuse(self, tp: TopicPartition, error: Exception) -> None:
         buffer = self._buffers.get(tp)
-        assert buffer is not None
-        buffer.undeserialized = error
+        if buffer is not None:  # else the deserializer itself has moved the partition
+            buffer.undeserialized = error
         self._interrupt()
 
     # Waiting
@@ -265,8 +265,10 @@ class Deserialization:
 
     def _wait_for(self, pending: Pending) -> None:
         buffer = self._buffers.get(pending.record.topic_partition)
-        assert buffer is not None
-        assert buffer.chunk is not None
+        if buffer is None or buffer.chunk is None:
+            pending.close()  # the deserializer itself has moved the partition
+            self._interrupt()
+            return
         assert self.spawn is not None, "who reads has a loop"
         ahead = self._set_aside(buffer)
         ahead.pending = pending
@@ -288,25 +290,35 @@ class Deserialization:
             raise
 
     async def _make_ahead(self, ahead: Ahead) -> None:
-        size, until = 0, now() + SLICE
+        # One scope for all records: a scope costs as much as a coroutine.
+        with anyio.CancelScope() as limit:
+            await self._make_each(ahead, limit)
+        late = ahead.pending
+        if limit.cancelled_caught and late is not None:
+            ahead.failure, ahead.pending = (late.record.offset, late.too_late()), None
+        self._bring_back(ahead)
+        if not ahead.made and ahead.failure is None:
+            self.forget(ahead)
+
+    async def _make_each(self, ahead: Ahead, limit: anyio.CancelScope) -> None:
+        size, until, timeout = 0, now() + SLICE, self.deserializers.timeout
         while (pending := ahead.pending) is not None:
             record = pending.record
+            moment = now()
+            limit.deadline = moment + timeout
+            if moment >= until:
+                await asyncio.sleep(0)
+                until = now() + SLICE
             try:
-                made = await pending.result()
+                made = await pending.unlimited()
             except Exception as error:  # noqa: BLE001  (raised when it is its turn)
                 ahead.failure, ahead.pending = (record.offset, error), None
-                break
+                return
             # The next one is known before anybody can ask for it.
             ahead.made.append(made)
             size += len(record.key or b"") + len(record.value or b"")
             ahead.pending = self._next_pending(ahead, record.offset, size)
             self._bring_back(ahead)
-            if now() >= until:
-                await asyncio.sleep(0)
-                until = now() + SLICE
-        self._bring_back(ahead)
-        if not ahead.made and ahead.failure is None:
-            self.forget(ahead)
 
     def _next_pending(self, ahead: Ahead, offset: int, size: int) -> Pending | None:
         # Deserialize the next record; None if no coroutine is to be awaited for it.

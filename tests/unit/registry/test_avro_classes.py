@@ -346,6 +346,10 @@ def test_what_avro_cannot_name_or_default_names_the_field() -> None:
     with pytest.raises(ConfigurationError, match=r"Made\.größe: "):
         Avro(make_dataclass("Made", [("größe", int)]), MemoryRegistry())
     wrong = make_dataclass("Made", [("count", int, field(default=None))])
+    naive = datetime(2024, 1, 1)  # noqa: DTZ001 - which is refused
+    at = make_dataclass("Made", [("at", datetime, field(default=naive))])
+    with pytest.raises(ConfigurationError, match=r"Made\.at: the default .* not fit"):
+        Avro(at, MemoryRegistry())
     with pytest.raises(ConfigurationError, match=r"Made\.count: the default None"):
         Avro(wrong, MemoryRegistry())
 
