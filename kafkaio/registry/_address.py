@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import field
+from importlib.util import find_spec
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
 
+#: The schemes of proxies, and their ports.
+_PROXY_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 #: More addresses than this are a mistake, such as a text that was given as a list.
 _MOST: Final = 64
 
@@ -29,6 +33,21 @@ class Address:
     url: str
     is_encrypted: bool
     basic: str = field(default="", repr=False)
+
+    @property
+    def netloc(self) -> str:
+        """Host and port, as the header ``Host`` has them."""
+        return urlsplit(self.url).netloc
+
+    def proxy_of_environment(self) -> str | None:
+        """Return the URL of the proxy that the environment has for it, if any.
+
+        Without encryption there is none: no proxy of the environment may read a login.
+        """
+        if not self.is_encrypted or proxy_bypass(urlsplit(self.url).hostname or ""):
+            return None
+        found = getproxies()
+        return found.get("https") or found.get("all")
 
 
 def addresses_of(urls: str | Sequence[str]) -> tuple[Address, ...]:
@@ -49,6 +68,36 @@ def addresses_of(urls: str | Sequence[str]) -> tuple[Address, ...]:
         raise ConfigurationError(f"url has {len(texts)} addresses: 1 to {_MOST} can be")
     found = [_address(text) for text in texts]
     return tuple(dict.fromkeys(found))
+
+
+def proxy_parts(proxy: str) -> tuple[str, tuple[str, str] | None]:
+    """Return the URL of a proxy without its user, and user and password.
+
+    Raises:
+        ConfigurationError: it is not the URL of a proxy.
+    """
+    text = proxy.strip()
+    # As curl, and what else reads the environment.
+    text = text if "://" in text else f"http://{text}"
+    # No error repeats it: it may have a password.
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ConfigurationError("proxy is not a URL") from None
+    default = _PROXY_PORTS.get(parts.scheme)
+    if default is None or not host:
+        raise ConfigurationError(
+            "proxy needs a scheme and a host, such as http://proxy:3128"
+        )
+    if parts.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise ConfigurationError(
+            "proxy: SOCKS needs the package socksio: pip install 'httpx[socks]'"
+        )
+    login = None
+    if parts.username is not None:
+        login = unquote(parts.username), unquote(parts.password or "")
+    return f"{parts.scheme}://{_host(host)}:{port or default}", login
 
 
 def basic_login(user: str, password: str) -> str:
@@ -78,12 +127,22 @@ def _address(given: object) -> Address:
         raise ConfigurationError("url may have no query and no fragment")
     if not text.isprintable() or " " in text:
         raise ConfigurationError("url has spaces or control characters")
-    name = f"[{host}]" if ":" in host else host
+    name = _host(host)
     place = name if port is None else f"{name}:{port}"
     basic = ""
     if "@" in parts.netloc:
         basic = basic_login(
             unquote(parts.username or ""), unquote(parts.password or "")
         )
-    path = parts.path.rstrip("/")
+    path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=-._~")
     return Address(f"{parts.scheme}://{place}{path}", parts.scheme == "https", basic)
+
+
+def _host(host: str) -> str:
+    """Return a host as a URL has it: an IPv6 address in brackets, a name in ASCII."""
+    if ":" in host:
+        return f"[{host}]"
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        raise ConfigurationError("the host in a url is not a valid name") from None

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Literal, NoReturn, Self, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -28,7 +28,12 @@ from kafkaio.errors import (
     RegistryError,
     SchemaError,
 )
-from kafkaio.registry._address import Address, addresses_of, basic_login
+from kafkaio.registry._address import (
+    Address,
+    addresses_of,
+    basic_login,
+    proxy_parts,
+)
 from kafkaio.registry._answers import (
     MAX_INT,
     Where,
@@ -43,7 +48,7 @@ from kafkaio.registry._answers import (
 )
 from kafkaio.registry._cache import AgingCache, IdentityCache, LruCache
 from kafkaio.registry._flights import Flights
-from kafkaio.registry._http import Call, Connections, Http, HttpSettings, load_httpx
+from kafkaio.registry._http import Call, Connections, Http, HttpSettings, load_httpcore
 from kafkaio.registry._login import Login
 from kafkaio.registry._schema import (
     Compatibility,
@@ -182,8 +187,8 @@ class Registry:
         unknown_ttl: float = 30.0,
         max_schema_bytes: int = 4 * 1024 * 1024,
     ) -> None:
-        if find_spec("httpx") is None:
-            load_httpx()
+        if find_spec("httpcore") is None:
+            load_httpcore()
         addresses = addresses_of(url)
         limit = _time_limit(timeout)
         # Half of the time, so that a token that is about to end can be used still if no
@@ -777,18 +782,13 @@ def _retries(retries: object) -> int:
 def _proxy(proxy: object) -> str | None:
     if proxy is None:
         return None
-    # No error repeats it: it may have a password.
     if not isinstance(proxy, str):
         raise ConfigurationError(f"proxy must be a str, not {type(proxy).__name__}")
-    try:
-        parts = urlsplit(proxy)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise ConfigurationError("proxy is not a URL") from None
-    if parts.scheme not in {"http", "https", "socks5", "socks5h"} or not host:
+    if "://" not in proxy:
         raise ConfigurationError(
             "proxy needs a scheme and a host, such as http://proxy:3128"
         )
+    proxy_parts(proxy)
     return proxy
 
 

@@ -1,14 +1,15 @@
-"""Requests to a registry over httpx, tried again within one time limit.
+"""Requests to a registry over HTTP, tried again within one time limit.
 
 ``Attempts`` decides which address is asked and when; this shell waits, sends and reads.
+httpcore, the engine of httpx, speaks HTTP; connections are those of ``_streams.py``.
 
 Invariants:
 
 - Connections are open while requests are under way, or while they are held, and belong
   to one event loop. So a registry that nobody closes leaves nothing behind.
-- A request that is cancelled, or late, closes the connection that it has opened.
+- A request that is cancelled, or late, closes its connection.
 - No more than ``max_schema_bytes`` of an answer are kept.
-- Errors of httpx are never the cause or the context of ours: the frames of their
+- Errors of httpcore are never the cause or the context of ours: the frames of their
   tracebacks hold the headers, and so the login.
 """
 
@@ -18,26 +19,26 @@ import asyncio
 import logging
 import math
 import ssl
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now, roll, wall_ms
 from kafkaio._version import __version__
-from kafkaio.errors import ConfigurationError
-from kafkaio.registry._address import Address
+from kafkaio.registry._address import Address, proxy_parts
 from kafkaio.registry._answers import Reply, Where, error_of
 from kafkaio.registry._attempts import Attempt, Attempts
 from kafkaio.registry._flights import Flights
 from kafkaio.registry._login import Login
+from kafkaio.registry._streams import Dialler
 
 if TYPE_CHECKING:
-    import httpx
+    import httpcore
 
 LOG: Final = logging.getLogger("kafkaio.registry")
 _ACCEPT: Final = (
@@ -46,14 +47,10 @@ _ACCEPT: Final = (
 )
 _CONTENT: Final = "application/vnd.schemaregistry.v1+json"
 _UNAUTHORIZED: Final = 401
-
-
-class _StreamPort(Protocol):
-    """A connection, as httpx shows it to what traces a request."""
-
-    async def aclose(self) -> None:
-        """Close it; may be called again."""
-        ...
+#: Requests that are sent at once; more wait for one another.
+_MOST_CONNECTIONS: Final = 100
+#: Seconds after which a connection is closed that is held and not used.
+_IDLE_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +83,16 @@ class Call:
         return f"{address.url}{self.path}{query}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request as it is sent."""
+
+    method: str
+    url: str
+    headers: list[tuple[bytes, bytes]] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
     """How a registry is reached; the same on every event loop.
@@ -106,39 +113,73 @@ class HttpSettings:
     proxy: str | None = field(repr=False)
     context: Callable[[], ssl.SSLContext]
 
-    def open_client(self) -> httpx.AsyncClient:
-        """Return an HTTP client, which belongs to the running event loop."""
-        # Without encryption, no proxy of the environment may read the login.
-        is_encrypted = all(address.is_encrypted for address in self.addresses)
-        library = load_httpx()
-        problem = "the url cannot be used"
-        try:
-            for address in self.addresses:
-                library.URL(address.url)
-            problem = ""
-            client: httpx.AsyncClient = library.AsyncClient(
-                verify=self.context(),
-                trust_env=is_encrypted,
-                proxy=self.proxy,
-                follow_redirects=False,
-                headers={"User-Agent": f"kafkaio/{__version__}"},
-            )
-        except ImportError:
-            problem = "the proxy cannot be used: it needs the package socksio"
-        except (ValueError, library.InvalidURL):
-            problem = problem or "the proxy cannot be used: it is not the URL of one"
-        else:
-            return client
-        # Outside of the handlers: the error of httpx has the URL with its password.
-        raise ConfigurationError(problem)
 
-
-class Connections:
-    """The HTTP client of one event loop, which is open while somebody uses it."""
+class _Client:
+    """The connections of one event loop: a pool for each way to the registry."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._settings = settings
-        self._client: httpx.AsyncClient | None = None
+        self._httpcore = load_httpcore()
+        self._dialler = Dialler(self._httpcore)
+        # By the proxy; None for the direct way.
+        self._pools: dict[str | None, httpcore.AsyncConnectionPool] = {}
+
+    async def send(
+        self, address: Address, request: _Request, connect_limit: float
+    ) -> httpcore.Response:
+        """Send a request; return its answer, whose body is not read yet."""
+        extensions = {"timeout": {"connect": connect_limit}}
+        made = self._httpcore.Request(
+            request.method,
+            self._httpcore.URL(request.url),
+            headers=request.headers,
+            content=request.body,
+            extensions=extensions,
+        )
+        pool = self._pool(self._settings.proxy or address.proxy_of_environment())
+        response: httpcore.Response = await pool.handle_async_request(made)
+        return response
+
+    async def aclose(self) -> None:
+        """Close every connection; none is in use."""
+        try:
+            for pool in self._pools.values():
+                await pool.aclose()
+        finally:
+            self._dialler.close()
+
+    def _pool(self, proxy: str | None) -> httpcore.AsyncConnectionPool:
+        pool = self._pools.get(proxy)
+        if pool is None:
+            pool = self._pools[proxy] = self._open(proxy)
+        return pool
+
+    def _open(self, proxy: str | None) -> httpcore.AsyncConnectionPool:
+        options: dict[str, Any] = {
+            "ssl_context": self._settings.context(),
+            "max_connections": _MOST_CONNECTIONS,
+            "keepalive_expiry": _IDLE_SECONDS,
+            "network_backend": self._dialler,
+        }
+        if proxy is None:
+            direct: httpcore.AsyncConnectionPool
+            direct = self._httpcore.AsyncConnectionPool(**options)
+            return direct
+        url, login = proxy_parts(proxy)
+        kind = self._httpcore.AsyncHTTPProxy
+        if url.startswith("socks5"):
+            kind = self._httpcore.AsyncSOCKSProxy
+        pool: httpcore.AsyncConnectionPool
+        pool = kind(proxy_url=url, proxy_auth=login, **options)
+        return pool
+
+
+class Connections:
+    """The connections of one event loop, which are open while somebody uses them."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._settings = settings
+        self._client: _Client | None = None
         self._users = 0
         self._holds = 0
 
@@ -151,9 +192,9 @@ class Connections:
         self._holds = 0 if every else max(self._holds - 1, 0)
         await self._close_unused()
 
-    async def __aenter__(self) -> httpx.AsyncClient:
+    async def __aenter__(self) -> _Client:
         if self._client is None:
-            self._client = self._settings.open_client()
+            self._client = _Client(self._settings)
         self._users += 1
         return self._client
 
@@ -260,7 +301,7 @@ class _Asking:
         #: How many requests were sent, to any address.
         self.made = 0
 
-    async def run(self, client: httpx.AsyncClient, deadline: float) -> Reply:
+    async def run(self, client: _Client, deadline: float) -> Reply:
         """Return the answer, or the last failure."""
         settings = self._settings
         attempts = Attempts(
@@ -282,9 +323,7 @@ class _Asking:
             self._http.retries += attempt is not None
         return self.last
 
-    async def _log_in_and_send(
-        self, client: httpx.AsyncClient, attempt: Attempt
-    ) -> Reply:
+    async def _log_in_and_send(self, client: _Client, attempt: Attempt) -> Reply:
         address = self._settings.addresses[attempt.address]
         self.where = self._http.where(self._call, address)
         headers = await self._headers(address)
@@ -303,7 +342,7 @@ class _Asking:
 
     async def _send(
         self,
-        client: httpx.AsyncClient,
+        client: _Client,
         address: Address,
         headers: dict[str, str],
         attempt: Attempt,
@@ -311,21 +350,15 @@ class _Asking:
         self._http.requests += 1
         self.made += 1
         began = now()
-        opened: list[_StreamPort] = []
         limit = asyncio.timeout(attempt.limit)
         reply = Reply(problem=f"no answer within {attempt.limit:.3g} s")
         try:
             async with limit:
-                request = self._request(client, address, headers, attempt, opened)
-                reply = await _exchange(client, request, self._settings.max_bytes)
+                request = self._request(address, headers)
+                reply = await self._exchange(client, address, request, attempt)
         except TimeoutError:
             if not limit.expired():
                 raise
-        finally:
-            # httpx leaves a connection open whose TLS handshake is cancelled.
-            if not reply.status:
-                for stream in opened:
-                    await stream.aclose()
         LOG.debug(
             "%s %s: %s in %.0f ms",
             self._call.method,
@@ -335,77 +368,58 @@ class _Asking:
         )
         return reply
 
-    def _request(
-        self,
-        client: httpx.AsyncClient,
-        address: Address,
-        headers: dict[str, str],
-        attempt: Attempt,
-        opened: list[_StreamPort],
-    ) -> httpx.Request:
-        # No compression, so that a small answer cannot become a large one.
-        given = {"Accept": _ACCEPT, "Accept-Encoding": "identity", **headers}
+    def _request(self, address: Address, headers: dict[str, str]) -> _Request:
         body = self._call.body
-        if body:
-            given["Content-Type"] = _CONTENT
-        return client.build_request(
-            self._call.method,
-            self._call.url(address),
-            headers=given,
-            content=body or None,
-            timeout=load_httpx().Timeout(None, connect=attempt.connect_limit),
-            extensions={"trace": _keep_streams(opened)},
-        )
+        given = {
+            "Host": address.netloc,
+            "User-Agent": f"kafkaio/{__version__}",
+            "Accept": _ACCEPT,
+            # No compression, so that a small answer cannot become a large one.
+            "Accept-Encoding": "identity",
+            **headers,
+        }
+        if body or self._call.method in {"POST", "PUT"}:
+            given |= {"Content-Type": _CONTENT, "Content-Length": str(len(body))}
+        encoded = [(name.encode(), value.encode()) for name, value in given.items()]
+        return _Request(self._call.method, self._call.url(address), encoded, body)
 
-
-def _keep_streams(
-    opened: list[_StreamPort],
-) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, None]]:
-    """Return a function that keeps the connections that a request opens."""
-
-    async def trace(name: str, info: Mapping[str, Any]) -> None:
-        # Of the module that connects: that of proxies of SOCKS is another one.
-        if name.endswith(".connect_tcp.complete"):
-            opened.append(info["return_value"])
-
-    return trace
-
-
-async def _exchange(
-    client: httpx.AsyncClient, request: httpx.Request, max_bytes: int
-) -> Reply:
-    """Send a request once; return a failure as a reply with a problem."""
-    httpx = load_httpx()
-    try:
-        response = await client.send(request, stream=True)
+    async def _exchange(
+        self, client: _Client, address: Address, request: _Request, attempt: Attempt
+    ) -> Reply:
+        """Send a request once; return a failure as a reply with a problem."""
+        library = load_httpcore()
+        before = (library.ConnectError, library.ConnectTimeout, library.ProxyError)
+        failures = (library.NetworkError, library.TimeoutException, *before)
         try:
-            return await _read(response, max_bytes)
-        finally:
-            await response.aclose()
-    # UnicodeError: the system does not take the name of the host.
-    except (httpx.HTTPError, OSError, UnicodeError) as error:
-        text = f"{type(error).__name__}: {error}".removesuffix(": ")
-        is_connected = not isinstance(
-            error,
-            httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError | UnicodeError,
+            response = await client.send(address, request, attempt.connect_limit)
+            try:
+                return await _read(response, self._settings.max_bytes)
+            finally:
+                await response.aclose()
+        except (*failures, library.ProtocolError, OSError) as error:
+            text = f"{type(error).__name__}: {error}".removesuffix(": ")
+            is_connected = not isinstance(error, before)
+        return Reply(
+            problem=text,
+            # A certificate that is not trusted will not be trusted a second later.
+            is_final="CERTIFICATE_VERIFY_FAILED" in text,
+            may_be_done=is_connected,
         )
-    return Reply(
-        problem=text,
-        # A certificate that is not trusted will not be trusted a second later.
-        is_final="CERTIFICATE_VERIFY_FAILED" in text,
-        may_be_done=is_connected,
-    )
 
 
-async def _read(response: httpx.Response, max_bytes: int) -> Reply:
+async def _read(response: httpcore.Response, max_bytes: int) -> Reply:
     """Read an answer, or refuse one that is too large."""
-    status, headers = response.status_code, response.headers
-    if headers.get("Content-Encoding", "identity") != "identity":
+    status = response.status
+    headers = {
+        name.decode("latin-1").lower(): value.decode("latin-1")
+        for name, value in response.headers
+    }
+    if headers.get("content-encoding", "identity") != "identity":
         what = "the answer is compressed, which was not asked for"
         return Reply(status, problem=what, is_final=True)
     body = bytearray()
-    # Raw, and in chunks: `aread` would take any number of bytes into memory.
-    async for chunk in response.aiter_raw():
+    # In chunks: `aread` would take any number of bytes into memory.
+    async for chunk in response.aiter_stream():
         body += chunk
         if len(body) > max_bytes:
             what = f"the answer has more than max_schema_bytes={max_bytes} bytes"
@@ -415,8 +429,8 @@ async def _read(response: httpx.Response, max_bytes: int) -> Reply:
         bytes(body),
         # What refuses by these does nothing else.
         may_be_done=status not in {429, 503},
-        retry_after=headers.get("Retry-After", ""),
-        location=headers.get("Location", ""),
+        retry_after=headers.get("retry-after", ""),
+        location=headers.get("location", ""),
     )
 
 
@@ -432,14 +446,14 @@ def _pause(retry_after: str) -> float:
     return max(0.0, then - wall_ms() / 1000)
 
 
-def load_httpx() -> ModuleType:
-    """Return httpx, which is loaded when it is first needed.
+def load_httpcore() -> ModuleType:
+    """Return httpcore, which httpx brings; it is loaded when it is first needed.
 
     Raises:
         ImportError: it is not installed.
     """
     try:
-        return import_module("httpx")
+        return import_module("httpcore")
     except ImportError as error:
         raise ImportError(
             "kafkaio.registry needs httpx; install it with: "

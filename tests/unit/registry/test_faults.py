@@ -106,9 +106,8 @@ async def test_nobody_listens() -> None:
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 70, "a..b"])
-async def test_a_name_that_is_not_there(host: str) -> None:
-    registry = Registry(f"http://{host}", retries=0)
+async def test_a_name_that_is_not_there() -> None:
+    registry = Registry("http://no-such-host.invalid", retries=0)
     with pytest.raises(RegistryError) as caught:
         await registry.schema(1)
     assert caught.value.retriable

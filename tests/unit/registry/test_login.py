@@ -352,6 +352,18 @@ async def test_tls_with_an_authority_of_ones_own(files: Authority) -> None:
         assert await Registry(fake.url, tls=context).schema(1) == SCHEMA
 
 
+async def test_a_large_answer_with_tls(files: Authority) -> None:
+    text = "x" * 3_000_000
+    async with FakeRegistry(context=files.server) as fake:
+        fake.add("orders", text)
+        tls = RegistryTls(truststore_location=files.ca)
+        async with Registry(fake.url, tls=tls) as registry:
+            assert (await registry.schema(1)).text == text
+            found = await registry.register("others", Schema(text))
+            assert found.version == 1
+        assert fake.connections == 1
+
+
 async def test_a_certificate_that_is_not_trusted(files: Authority) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     async with FakeRegistry(context=files.server) as fake:
@@ -454,10 +466,29 @@ async def test_the_environment_does_not_see_what_is_not_encrypted(
     assert await logged_in(fake, Registry(fake.url)) is None
 
 
+async def test_the_proxy_of_the_environment(
+    files: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        proxy_server(ForwardProxy("http", login=("user", "s3cret"))) as proxy,
+        FakeRegistry(context=files.server) as fake,
+    ):
+        fake.add("orders", SCHEMA.text)
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url(login="user:s3cret"))
+        monkeypatch.setenv("NO_PROXY", "")
+        tls = RegistryTls(truststore_location=files.ca)
+        assert await Registry(fake.url, tls=tls).schema(1) == SCHEMA
+        assert proxy.asked == [("localhost", fake.port)]
+        monkeypatch.setenv("NO_PROXY", "localhost")
+        assert await Registry(fake.url, tls=tls).schema(1) == SCHEMA
+        assert len(proxy.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("proxy", "problem"),
     [
-        ("s3cret://user:word@h:1", "not the URL"),
+        ("s3cret://user:word@h:1", "needs a scheme"),
+        ("http://s3cret:port", "not a URL"),
         ("socks5://user:s3cret@h:1", "socksio"),
     ],
 )
@@ -476,18 +507,18 @@ async def test_a_proxy_of_the_environment_that_cannot_be_used(
 
 
 def test_without_httpx(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setitem(sys.modules, "httpcore", None)
     with pytest.raises(ImportError, match=r"pip install 'kafkaio\[registry\]'"):
         Registry("http://localhost:8081")
 
 
-def test_httpx_is_loaded_by_the_first_request() -> None:
+def test_httpcore_is_loaded_by_the_first_request() -> None:
     import subprocess
 
     code = (
         "import sys, kafkaio.registry as r\n"
         "registry = r.Registry('http://localhost:8081')\n"
-        "print('httpx' in sys.modules, 'fastavro' in sys.modules)"
+        "print('httpcore' in sys.modules, 'fastavro' in sys.modules)"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
