@@ -15,6 +15,8 @@ from kafkaio.errors import ConfigurationError
 
 #: The schemes of proxies, and their ports.
 _PROXY_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
+#: Shorter texts are not hidden in errors: they stand in other words, too.
+SHORTEST: Final = 4
 #: More addresses than this are a mistake, such as a text that was given as a list.
 _MOST: Final = 64
 
@@ -103,6 +105,14 @@ def proxy_parts(proxy: str) -> tuple[str, tuple[str, str] | None]:
 def basic_login(user: str, password: str) -> str:
     """Return user and password as the header ``Authorization`` has them."""
     return base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def secrets_of(basic: str) -> tuple[str, ...]:
+    """Return what no error may show of a login: as the header has it, and in words."""
+    if not basic:
+        return ()
+    _, _, password = base64.b64decode(basic).decode().partition(":")
+    return tuple(secret for secret in (basic, password) if len(secret) >= SHORTEST)
 
 
 def _address(given: object) -> Address:
