@@ -5,9 +5,10 @@
         --registry http://localhost:8081                          # until SIGTERM
 
 The service reads orders and writes an invoice for each, both in Avro; the registry
-keeps their schemas. Its own schemas are registered before it reads the first order: a
-registry that cannot be reached, or refuses one of them, ends it at its start. An order
-that cannot be read goes to a topic of its own, with its bytes.
+keeps their schemas. Before it reads the first order it registers its own schema, and
+asks for that of the orders: a registry that cannot be reached, or does not let it in,
+ends it at its start. An order that cannot be read goes to a topic of its own, with its
+bytes.
 
 Without --bootstrap and --registry an embedded broker and a registry in process are
 used. Two programs write orders: an old one, whose schema has no currency, and a new
@@ -56,6 +57,7 @@ class Service:
 
     def __init__(self, bootstrap: str, registry: Registry) -> None:
         self.bootstrap = bootstrap
+        self._registry = registry
         self._invoices = Avro(Invoice, registry)
         self.orders = kafkaio.Topic("orders", key=String(), value=Avro(Order, registry))
         self.invoices = kafkaio.Topic("invoices", key=String(), value=self._invoices)
@@ -73,6 +75,7 @@ class Service:
             asyncio.TaskGroup() as tasks,
         ):
             await self._invoices.prepare(self.invoices.name)
+            await self._registry.latest(f"{self.orders.name}-value")
             tasks.create_task(self._stop(consumer))
             print("ready", flush=True)
 

@@ -125,7 +125,7 @@ class AsyncDeserializer(Protocol[T_co]):
 
 
 class ReadableTopic(Protocol[K_co, V_co]):
-    """A `Topic`, as far as a consumer needs it."""
+    """A `kafkaio.Topic`, as far as a consumer needs it."""
 
     @property
     def name(self) -> str:

@@ -1194,7 +1194,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
 
         Args:
             to: by partition, the offset of the next record to read; ``earliest`` or
-                ``latest``; or so long ago: a `datetime.timedelta`, or as text
+                ``latest``; or so long ago: a ``datetime.timedelta``, or as text
                 ``by_duration:...``, as for ``auto_offset_reset``.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 

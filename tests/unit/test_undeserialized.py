@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
+import random
 import threading
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -32,7 +33,7 @@ Way = Callable[[Consumer, list[Record]], Awaitable[None]]
 
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
-    async with Broker(topics={"t": 2, "dead": 1, "out": 1}) as made:
+    async with Broker(topics={"t": 2, "dead": 1, "out": 1, "many": 3}) as made:
         async with Producer(made.bootstrap_servers) as producer:
             for value in GOOD:
                 await producer.send("t", value, key=b"k" + value, partition=0)
@@ -585,6 +586,81 @@ async def test_many_records_that_wait_leave_the_workers_to_others(
         await asyncio.wait([running])
 
 
+class Moody(Text):
+    """Does with each record something else, decided by chance."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.dice = random.Random(seed)
+        self.moods: dict[bytes, list[str]] = {}
+        self.poisonous = set[bytes]()
+
+    def deserialize(self, data: bytes, context: DeserializationContext) -> Any:
+        if data not in self.moods:
+            kinds = ["plain"] * 4 + ["later"] * 3 + ["down", "late and down", "poison"]
+            self.moods[data] = self.dice.choices(kinds, k=self.dice.randint(1, 3))
+        mood = self.moods[data][0]
+        if len(self.moods[data]) > 1 and mood != "poison":
+            del self.moods[data][0]
+        return self.later(data, mood) if "late" in mood else self.result(data, mood)
+
+    async def later(self, data: bytes, mood: str) -> Any:
+        await asyncio.sleep(self.dice.choice([0, 0.001, 0.01]))
+        return self.result(data, mood)
+
+    def result(self, data: bytes, mood: str) -> Any:
+        if mood == "poison":
+            self.poisonous.add(data)
+            raise ValueError(data)
+        if "down" in mood:
+            self.moods[data] = ["plain"]
+            raise RegistryError("down", retriable=True)
+        return data.decode()
+
+
+@both
+@pytest.mark.parametrize("ordering", ["key", "partition", "none"])
+async def test_run_keeps_its_order_whatever_the_deserializer_does(
+    broker: Broker, ordering: Any, *, io_thread: bool
+) -> None:
+    async with Producer(broker.bootstrap_servers) as producer:
+        for n in range(90):
+            value, key = b"%d" % n, b"%d" % (n % 5)
+            await producer.enqueue("many", value, key=key, partition=n % 3)
+    seen: list[Record] = []
+    dead: list[Record] = []
+
+    async def handle(record: Record) -> None:
+        seen.append(record)
+
+    async def bury(record: Record, error: Exception) -> None:
+        assert isinstance(error, DeserializationError)
+        assert isinstance(record.value, bytes)
+        dead.append(record)
+
+    moody = Moody(7)
+    async with made(
+        broker, moody, topics="many", io_thread=io_thread, retry_backoff_ms=5
+    ) as consumer:
+        running = asyncio.ensure_future(
+            consumer.run(handle, concurrency=8, ordering=ordering, dead_letter=bury)
+        )
+        await until(lambda: running.done() or len(seen) + len(dead) == 90)
+        await consumer.commit()
+        at = await consumer.committed([TopicPartition("many", n) for n in range(3)])
+        assert [end.offset for end in at.values() if end is not None] == [30] * 3
+        await consumer.close()
+        await running
+    assert sorted(int(r.value) for r in [*seen, *dead]) == [*range(90)]
+    assert {r.value for r in dead} == moody.poisonous
+    if ordering != "none":
+        strands: dict[object, list[int]] = {}
+        for record in seen:
+            strand = record.key if ordering == "key" else None
+            strands.setdefault((record.partition, strand), []).append(record.offset)
+        assert all(offsets == sorted(offsets) for offsets in strands.values())
+
+
 @both
 @pytest.mark.parametrize("way", WAYS)
 async def test_it_closes_at_once_while_a_record_waits(
@@ -640,7 +716,10 @@ async def test_what_happens_while_a_record_waits(broker: Broker, what: str) -> N
 async def test_a_partition_that_is_given_up_waits_for_nothing(broker: Broker) -> None:
     gate = Gate()
     seen: list[Record] = []
-    options: dict[str, Any] = {"heartbeat_interval_ms": 100}
+    options: dict[str, Any] = {
+        "heartbeat_interval_ms": 100,
+        "group_protocol": "classic",
+    }
     async with made(broker, gate, **options) as first:
         reading = asyncio.ensure_future(by_poll(first, seen))
         await until(lambda: gate.waiting == 1)

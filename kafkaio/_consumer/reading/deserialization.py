@@ -134,7 +134,9 @@ class Deserialization:
     @property
     def convert(self) -> Callable[[Record], Record | None] | None:
         """What `Handout.convert` is to be; None if records stay as they are."""
-        return None if self.deserializers.deserialize is None else self._convert
+        if self.deserializers.deserialize is None:
+            return None
+        return self.deserializers.without_waiting(self._refuse) or self._convert
 
     def start_over(self) -> None:
         """Drop what was made or failed: other deserializers are in use from now on."""
@@ -210,7 +212,7 @@ class Deserialization:
         try:
             made = deserialize(record)
         except Exception as error:  # noqa: BLE001  (raised when it is its turn)
-            self._refuse(record.topic_partition, error)
+            self._refuse(record, error)
             return None
         if type(made) is Pending:
             self._wait_for(made)
@@ -237,16 +239,16 @@ class Deserialization:
             return found
         if ahead.failure is not None:
             self.forget(ahead)
-            self._refuse(record.topic_partition, ahead.failure[1])
+            self._refuse(record, ahead.failure[1])
             return None
         self._buffers.set_aside(ahead.buffer)
         self._interrupt()
         return None
 
-    def _refuse(self, tp: TopicPartition, error: Exception) -> None:
-        buffer = self._buffers.get(tp)
-        assert buffer is not None
-        buffer.undeserialized = error
+    def _refuse(self, record: Record, error: Exception) -> None:
+        buffer = self._buffers.get(record.topic_partition)
+        if buffer is not None:  # else the deserializer itself has moved the partition
+            buffer.undeserialized = error
         self._interrupt()
 
     # Waiting
@@ -265,8 +267,10 @@ class Deserialization:
 
     def _wait_for(self, pending: Pending) -> None:
         buffer = self._buffers.get(pending.record.topic_partition)
-        assert buffer is not None
-        assert buffer.chunk is not None
+        if buffer is None or buffer.chunk is None:
+            pending.close()  # the deserializer itself has moved the partition
+            self._interrupt()
+            return
         assert self.spawn is not None, "who reads has a loop"
         ahead = self._set_aside(buffer)
         ahead.pending = pending
@@ -288,25 +292,35 @@ class Deserialization:
             raise
 
     async def _make_ahead(self, ahead: Ahead) -> None:
-        size, until = 0, now() + SLICE
+        # One scope for all records: a scope costs as much as a coroutine.
+        with anyio.CancelScope() as limit:
+            await self._make_each(ahead, limit)
+        late = ahead.pending
+        if limit.cancelled_caught and late is not None:
+            ahead.failure, ahead.pending = (late.record.offset, late.too_late()), None
+        self._bring_back(ahead)
+        if not ahead.made and ahead.failure is None:
+            self.forget(ahead)
+
+    async def _make_each(self, ahead: Ahead, limit: anyio.CancelScope) -> None:
+        size, until, timeout = 0, now() + SLICE, self.deserializers.timeout
         while (pending := ahead.pending) is not None:
             record = pending.record
+            moment = now()
+            limit.deadline = moment + timeout
+            if moment >= until:
+                await asyncio.sleep(0)
+                until = now() + SLICE
             try:
-                made = await pending.result()
+                made = await pending.unlimited()
             except Exception as error:  # noqa: BLE001  (raised when it is its turn)
                 ahead.failure, ahead.pending = (record.offset, error), None
-                break
+                return
             # The next one is known before anybody can ask for it.
             ahead.made.append(made)
             size += len(record.key or b"") + len(record.value or b"")
             ahead.pending = self._next_pending(ahead, record.offset, size)
             self._bring_back(ahead)
-            if now() >= until:
-                await asyncio.sleep(0)
-                until = now() + SLICE
-        self._bring_back(ahead)
-        if not ahead.made and ahead.failure is None:
-            self.forget(ahead)
 
     def _next_pending(self, ahead: Ahead, offset: int, size: int) -> Pending | None:
         # Deserialize the next record; None if no coroutine is to be awaited for it.

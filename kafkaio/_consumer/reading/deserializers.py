@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from inspect import CORO_CREATED, getcoroutinestate
 from types import CoroutineType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -26,7 +26,6 @@ from kafkaio.errors import DeserializationError, KafkaError, RequestTimeout
 from kafkaio.serde import DeserializationContext, Topic
 from kafkaio.types import Record
 
-T = TypeVar("T")
 #: Deserializes a record, or begins to.
 Deserialize: TypeAlias = "Callable[[Record], Record | Pending]"
 #: Awaits the coroutine of a deserializer, where it is to run.
@@ -128,23 +127,37 @@ class Pending:
         self._is_key = is_key
 
     async def result(self) -> Record:
-        """Wait until the record is deserialized; may be called once.
+        """Wait until the record is deserialized, for a limited time.
 
         Raises:
             DeserializationError: a deserializer raised.
             RequestTimeout: it took longer than ``default_api_timeout_ms``.
             KafkaError: a deserializer raised this, which is retriable.
         """
+        with anyio.move_on_after(self._owner.timeout):
+            return await self.unlimited()
+        raise self.too_late()
+
+    def too_late(self) -> RequestTimeout:
+        """Return the error of a record that has waited for too long."""
+        return RequestTimeout(
+            f"a deserializer took longer than default_api_timeout_ms="
+            f"{self._owner.timeout * 1000:.0f} for {_place(self.record)}"
+        )
+
+    async def unlimited(self) -> Record:
+        """Wait until the record is deserialized; the caller has to set a limit.
+
+        Either this or `result` is called, and once.
+
+        Raises:
+            DeserializationError: a deserializer raised.
+            KafkaError: a deserializer raised this, which is retriable.
+        """
         try:
-            with anyio.move_on_after(self._owner.timeout):
-                return await self._result()
+            return await self._result()
         finally:
             self.close()
-        place = _place(self.record)
-        raise RequestTimeout(
-            f"a deserializer took longer than default_api_timeout_ms="
-            f"{self._owner.timeout * 1000:.0f} for {place}"
-        )
 
     async def _result(self) -> Record:
         key = self._key
@@ -161,7 +174,9 @@ class Pending:
         self, coroutine: Coroutine[Any, Any, Any], *, is_key: bool
     ) -> object:
         try:
-            return await self._owner.awaits(lambda: coroutine)
+            if (awaits := self._owner.awaits) is not None:
+                return await awaits(lambda: coroutine)
+            return await coroutine
         except Exception as error:
             failure = failure_of(self.record, error, is_key=is_key)
             if failure is error:
@@ -182,7 +197,7 @@ class Deserializers:
 
     Attributes:
         timeout: seconds that a record may wait.
-        awaits: awaits coroutines; it takes a function that returns one.
+        awaits: awaits coroutines elsewhere; it takes a function that returns one.
         topics: the topics that have serdes of their own.
         deserialize: deserializes a record, or begins to; None if the records of all
             topics stay as they are.
@@ -190,7 +205,7 @@ class Deserializers:
 
     def __init__(self, config: ConsumerConfig) -> None:
         self.timeout: float = config.default_api_timeout_ms / 1000
-        self.awaits: Awaits = _here
+        self.awaits: Awaits | None = None
         of_key, of_value = config.key_deserializer, config.value_deserializer
         self._default = Rule(of_key, of_value, "_deserializer")
         self._typed: dict[str, Rule] = {}
@@ -212,14 +227,27 @@ class Deserializers:
         """Return how the records of a topic are deserialized."""
         return self._typed.get(topic, self._default)
 
+    def without_waiting(
+        self, on_failure: Callable[[Record, Exception], None]
+    ) -> Callable[[Record], Record | None] | None:
+        """Return a function that deserializes where no deserializer ever waits.
+
+        It calls ``on_failure`` with a record and the exception to raise, and returns
+        None then.
+
+        Returns:
+            None if a deserializer may wait, or takes a context.
+        """
+        calls = [self._default.key, self._default.value]
+        if self._typed or any(call and call.takes_context for call in calls):
+            return None
+        return _of_functions(self._default, on_failure)
+
     def _function(self) -> Deserialize | None:
         rules = [self._default, *self._typed.values()]
         if all(rule.key is None and rule.value is None for rule in rules):
             return None
-        calls = [self._default.key, self._default.value]
-        if self._typed or any(call and call.takes_context for call in calls):
-            return self._by_topic
-        return _of_functions(self._default)
+        return self.without_waiting(_raise) or self._by_topic  # type: ignore[return-value]  # it raises
 
     def _by_topic(self, record: Record) -> Record | Pending:
         rule = self._typed.get(record.topic, self._default)
@@ -232,12 +260,15 @@ class Deserializers:
         return converted(record, key, value)
 
 
-def _of_functions(rule: Rule) -> Deserialize:
+def _of_functions(
+    rule: Rule, on_failure: Callable[[Record, Exception], None]
+) -> Callable[[Record], Record | None]:
     # The usual case, functions of the bytes alone, with as few calls as possible.
     of_key = None if rule.key is None else rule.key.function
     of_value = None if rule.value is None else rule.value.function
+    of_coroutine = CoroutineType
 
-    def deserialize(record: Record) -> Record:
+    def deserialize(record: Record) -> Record | None:
         key: object = record.key
         value: object = record.value
         is_key = True
@@ -247,18 +278,25 @@ def _of_functions(rule: Rule) -> Deserialize:
             is_key = False
             if of_value is not None and value is not None:
                 value = of_value(value)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (raised when it is its turn)
             failure = failure_of(record, error, is_key=is_key)
-            if failure is error:
-                raise
-            raise failure from error
-        if type(key) is CoroutineType:
-            raise rule.refuse(key, is_key=True)
-        if type(value) is CoroutineType:
-            raise rule.refuse(value, is_key=False)
+            if failure is not error:
+                failure.__cause__ = error
+            on_failure(record, failure)
+            return None
+        if type(value) is of_coroutine:
+            on_failure(record, rule.refuse(value, is_key=False))
+            return None
+        if of_key is not None and type(key) is of_coroutine:
+            on_failure(record, rule.refuse(key, is_key=True))
+            return None
         return converted(record, key, value)
 
     return deserialize
+
+
+def _raise(record: Record, error: Exception) -> None:
+    raise error
 
 
 def _to_arrow(deserializer: object) -> ToArrow | None:
@@ -285,7 +323,3 @@ def failure_of(record: Record, error: Exception, *, is_key: bool) -> Exception:
 
 def _place(record: Record) -> str:
     return f"{record.topic}-{record.partition} at offset {record.offset}"
-
-
-async def _here(work: Callable[[], Awaitable[T]]) -> T:
-    return await work()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given, settings, strategies as st
 
 from kafkaio._consumer.batch import Frame
@@ -109,6 +111,14 @@ def check(buffers: Buffers, held: set[TopicPartition], frames: list[Frame]) -> N
     assert [frame.in_use for frame in frames] == [in_use.count(f) for f in frames]
 
 
+FUNCTIONS = {
+    "read": read_on,
+    "refuse": refuse,
+    "wait": partial(wait_or_go_on, waits=True),
+    "back": partial(wait_or_go_on, waits=False),
+}
+
+
 @settings(deadline=None)
 @given(
     st.lists(
@@ -134,16 +144,14 @@ def test_a_frame_counts_while_anything_in_it_is_kept(
                 frames.append(frame)
                 for other in PARTITIONS[which:]:
                     buffers.add(other, fetched(count, frame))
-            case "read" | "refuse":
-                {"read": read_on, "refuse": refuse}[what](buffers, tp)
+            case "read" | "refuse" | "wait" | "back":
+                FUNCTIONS[what](buffers, tp)
             case "pause":
                 buffers.pause(tp)
                 held.add(tp)
             case "resume":
                 buffers.resume(tp)
                 held.discard(tp)
-            case "wait" | "back":
-                wait_or_go_on(buffers, tp, waits=what == "wait")
             case "drop" | "forget":
                 drop(buffers, tp, what)
                 held -= {tp} if what == "forget" else set()

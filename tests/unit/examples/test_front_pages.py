@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import kafkaio
-from kafkaio.testing import Broker
+from kafkaio.testing import Broker, SchemaRegistry
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
@@ -25,18 +25,13 @@ PERFORMANCE = (ROOT / "docs" / "performance.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def snippet(page: str) -> str:
-    (found,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    return str(found)
+def snippets(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-async def test_the_twenty_lines(tmp_path: Path) -> None:
-    code = snippet(README)
-    assert code == snippet(INDEX)
-    assert sum(bool(line.strip()) for line in code.splitlines()) <= 20
-    program = tmp_path / "twenty_lines.py"
-    async with Broker() as broker, asyncio.timeout(60):
-        program.write_text(code.replace("localhost:9092", broker.bootstrap_servers))
+async def first_lines(program: Path, count: int) -> list[str]:
+    """Run a program that ends with Ctrl+C, and return what it prints first."""
+    async with asyncio.timeout(60):
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-W", "error", "-u", str(program)),
@@ -45,12 +40,33 @@ async def test_the_twenty_lines(tmp_path: Path) -> None:
             stderr=PIPE,  # has the traceback of KeyboardInterrupt
         )
         assert process.stdout is not None
-        lines = [(await process.stdout.readline()).decode() for _ in range(2)]
+        lines = [(await process.stdout.readline()).decode() for _ in range(count)]
         process.send_signal(signal.SIGINT)
         rest, errors = await process.communicate()
-    assert lines == ["acknowledged: 0 0\n", "b'customer-7' b'two apples'\n"]
     assert rest == b""
     assert errors.rstrip().endswith(b"KeyboardInterrupt")
+    return lines
+
+
+async def test_the_twenty_lines(tmp_path: Path) -> None:
+    code, _ = snippets(README)
+    assert snippets(INDEX) == [code]
+    assert sum(bool(line.strip()) for line in code.splitlines()) <= 20
+    program = tmp_path / "twenty_lines.py"
+    async with Broker() as broker:
+        program.write_text(code.replace("localhost:9092", broker.bootstrap_servers))
+        lines = await first_lines(program, 2)
+    assert lines == ["acknowledged: 0 0\n", "b'customer-7' b'two apples'\n"]
+
+
+async def test_records_with_types(tmp_path: Path) -> None:
+    _, code = snippets(README)
+    program = tmp_path / "typed.py"
+    async with Broker(topics={"orders": 1}) as broker, SchemaRegistry() as schemas:
+        code = code.replace("localhost:9092", broker.bootstrap_servers)
+        program.write_text(code.replace("http://localhost:8081", schemas.url))
+        assert await first_lines(program, 1) == ["b'customer-7' 1250\n"]
+        assert schemas.subjects() == ["orders-value"]
 
 
 def test_the_extras() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, make_dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import trustme
 
 import kafkaio
 from kafkaio import TopicPartition
-from kafkaio.registry import Avro, Registry, Schema
+from kafkaio.registry import Avro, JsonSchema, Registry, Schema
 from kafkaio.serde import Json, SerializationContext, String
 from kafkaio.testing import Broker, RegistryRule, SchemaRegistry
 from tests.pages import python_blocks, run_block
@@ -211,6 +212,80 @@ async def test_reaching_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "registry-1.example.com" in repr(names["registry"])
 
 
+CHANGES = {
+    ("Avro", "BACKWARD"): {"add", "remove"},
+    ("Avro", "FORWARD"): {"add", "remove", "add without default"},
+    ("Avro", "FULL"): {"add", "remove"},
+    ("JsonSchema", "BACKWARD"): {"add"},
+    ("JsonSchema", "FORWARD"): {"remove"},
+    ("JsonSchema", "FULL"): set(),
+}
+
+
+@pytest.mark.parametrize(("kind", "level"), CHANGES)
+async def test_which_changes_are_allowed(kind: str, level: str) -> None:
+    serde: Any = {"Avro": Avro, "JsonSchema": JsonSchema}[kind]
+    old = make_dataclass("Order", [("id", int)])
+    new = make_dataclass(
+        "Order", [("id", int), ("currency", str, field(default="EUR"))]
+    )
+    bare = make_dataclass("Order", [("id", int), ("currency", str)])
+    changes = {
+        "add": (old, new),
+        "remove": (new, old),
+        "add without default": (old, bare),
+    }
+    allowed = set()
+    async with SchemaRegistry(compatibility=level) as schemas:
+        registry = Registry(schemas.url)
+        for subject, (before, after) in changes.items():
+            await registry.register(subject, serde(before, registry).schema)
+            with suppress(kafkaio.SchemaError):
+                await registry.register(subject, serde(after, registry).schema)
+                allowed.add(subject)
+    assert allowed == CHANGES[kind, level]
+
+
+async def test_readers_of_both_schemas(broker: Broker, schemas: SchemaRegistry) -> None:
+    registry = Registry(schemas.url)
+    names = await run_block(blocks()("# new"), {"dataclass": dataclass})
+    old = kafkaio.Topic("orders", value=Avro(Order, registry))
+    new: kafkaio.Topic[Any, Any] = kafkaio.Topic(
+        "orders", value=Avro(names["Order"], registry)
+    )
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        await producer.send(old, Order(1, "anna", 1250))
+        await producer.send(new, names["Order"](2, "ben", 50, "USD"))
+    found = []
+    for topic in (old, new):
+        async with kafkaio.Consumer(
+            broker.bootstrap_servers, topics=topic, auto_offset_reset="earliest"
+        ) as consumer:
+            found.append([(await anext(consumer)).value for _ in range(2)])
+    assert found[0] == [Order(1, "anna", 1250), Order(2, "ben", 50)]
+    assert [order.currency for order in found[1]] == ["EUR", "USD"]
+
+
+async def test_tables(
+    broker: Broker, schemas: SchemaRegistry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    topic = kafkaio.Topic("orders", value=Avro(Order, Registry(schemas.url)))
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        await producer.send_many(topic, [Order(1, "anna", 1250), Order(2, "ben", 50)])
+    block = blocks(broker)("table.flatten()")
+    table = asyncio.ensure_future(
+        run_block(block, {"kafkaio": kafkaio, "orders": topic})
+    )
+    output = ""
+    while output != "1300\n":  # the block prints, and reads on
+        await asyncio.sleep(0.01)
+        assert not table.done(), await table
+        output += capsys.readouterr().out
+    table.cancel()
+    await asyncio.wait([table])
+
+
 # "When something fails"
 
 
@@ -345,6 +420,28 @@ async def test_a_record_that_cannot_be_deserialized(
         assert (await anext(consumer)).value == Order(2, "anna", 1)
     asked = [r for r in schemas.requests if r.path == "/schemas/ids/12345"]
     assert len(asked) == is_unknown  # it is remembered
+
+
+async def test_a_login_that_is_refused(broker: Broker) -> None:
+    async with SchemaRegistry(users={"alice": "secret"}) as schemas:
+        registry = Registry(schemas.url)
+        topic = kafkaio.Topic("orders", value=Avro(Order, registry))
+        async with (
+            kafkaio.Producer(broker.bootstrap_servers) as producer,
+            kafkaio.Consumer(
+                broker.bootstrap_servers, topics=topic, auto_offset_reset="earliest"
+            ) as consumer,
+        ):
+            with pytest.raises(kafkaio.RegistryError) as refused:
+                await producer.send(topic, Order(1, "anna", 1))
+            assert refused.value.status == 401
+            assert not refused.value.retriable
+            with pytest.raises(kafkaio.RegistryError, match="401"):
+                await registry.latest("orders-value")  # as a consumer does at its start
+            await producer.send("orders", BAD["no such id"])
+            with pytest.raises(kafkaio.DeserializationError) as caught:
+                await anext(consumer)
+            assert type(caught.value.__cause__) is kafkaio.RegistryError
 
 
 async def test_run_waits_for_the_registry_and_leaves_out_what_is_broken(

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +24,8 @@ import pytest
 import kafkaio
 from kafkaio import ErrorCode, TopicPartition
 from kafkaio._records import compression
-from kafkaio.testing import Broker, error
+from kafkaio.registry import Avro, Registry, Schema
+from kafkaio.testing import Broker, SchemaRegistry, error
 from tests.support.patience import HANGS
 
 ROOT = Path(__file__).parents[3]
@@ -449,6 +451,83 @@ async def another_process() -> None:
         os.close(mine)
         os.close(theirs)
         raise kafkaio.ClosedError(text)
+
+
+@dataclass
+class Order:
+    id: int
+    cents: int
+
+
+async def send_order(
+    broker: Broker, registry: Registry, cents: Any = 100, **options: Any
+) -> None:
+    topic = kafkaio.Topic("orders", value=Avro(Order, registry, **options))
+    async with producer(broker) as source:
+        await source.send(topic, Order(1, cents))
+
+
+@scenario
+async def no_registry() -> None:
+    async with orders() as broker:
+        registry = Registry(f"http://127.0.0.1:{free_port()}", retries=0)
+        await send_order(broker, registry)
+
+
+@scenario
+async def registry_wants_a_login() -> None:
+    async with orders() as broker, SchemaRegistry(users={"alice": "secret"}) as schemas:
+        await send_order(broker, Registry(schemas.url))
+
+
+@scenario
+async def refused_schema() -> None:
+    async with orders() as broker, SchemaRegistry() as schemas:
+        registry = Registry(schemas.url)
+        text = Avro(Order, registry).schema.text.replace("long", "string")
+        await registry.register("orders-value", Schema(text))
+        await send_order(broker, registry)
+
+
+@scenario
+async def missing_subject() -> None:
+    async with orders() as broker, SchemaRegistry() as schemas:
+        await send_order(broker, Registry(schemas.url), register=False)
+
+
+@scenario
+async def misfit() -> None:
+    async with orders() as broker, SchemaRegistry() as schemas:
+        await send_order(broker, Registry(schemas.url), cents="much")
+
+
+async def read_order(data: bytes) -> None:
+    async with orders() as broker, SchemaRegistry() as schemas:
+        topic = kafkaio.Topic("orders", value=Avro(Order, Registry(schemas.url)))
+        async with producer(broker) as source:
+            await source.send("orders", data, partition=0)
+        async with consumer(broker, topics=topic) as reader:
+            while True:
+                await reader.poll(timeout=1)
+
+
+@scenario
+async def no_prefix() -> None:
+    await read_order(b"two apples")
+
+
+@scenario
+async def unknown_schema() -> None:
+    await read_order(b"\0\0\0\x30\x39\x02")
+
+
+@scenario
+async def coroutine_function() -> None:
+    async def dump(value: Order) -> bytes:
+        return b"%d" % value.id
+
+    wrong: Any = dump
+    kafkaio.Producer("localhost:9092", value_serializer=wrong)
 
 
 @pytest.mark.parametrize("fails", SCENARIOS, ids=lambda f: f.__name__)
