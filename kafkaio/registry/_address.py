@@ -8,7 +8,6 @@ from dataclasses import field
 from importlib.util import find_spec
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
@@ -46,7 +45,12 @@ class Address:
 
         Without encryption there is none: no proxy of the environment may read a login.
         """
-        if not self.is_encrypted or proxy_bypass(urlsplit(self.url).hostname or ""):
+        if not self.is_encrypted:
+            return None
+        # Takes ten milliseconds to load.
+        from urllib.request import getproxies, proxy_bypass
+
+        if proxy_bypass(urlsplit(self.url).hostname or ""):
             return None
         found = getproxies()
         return found.get("https") or found.get("all")
