@@ -327,8 +327,11 @@ def oldest(session: nox.Session) -> None:
     extra_tests = [
         "tests/unit/arrow",
         "tests/unit/consumer/test_zookeeper_store.py",
+        "tests/unit/registry",
         "tests/unit/testing/registry",
         "--ignore=tests/unit/testing/registry/test_confluent.py",
+        # The oldest anyio forgets the socket of a connection that is cancelled.
+        "--ignore=tests/unit/registry/test_faults.py",
     ]
     tests = [*PORTABLE_TESTS, *extra_tests, *session.posargs]
     session.run(python, "-m", "pytest", *WORKERS, *tests, external=True)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
-from kafkaio.registry._avro_arrow import AvroColumns, pyarrow, without_times
+from kafkaio.registry._avro_arrow import (
+    PLAIN,
+    UUIDS,
+    AvroColumns,
+    pyarrow,
+    without_logical_types,
+)
 from kafkaio.registry._avro_classes import ClassCodec, locate
 from kafkaio.registry._avro_guard import (
     check_data,
@@ -21,6 +27,7 @@ from kafkaio.registry._avro_guard import (
 from kafkaio.registry._avro_schema import (
     AvroType,
     ParsedAvro,
+    adopt_logical_types,
     check_levels,
     decode_defaults,
     fastavro,
@@ -355,6 +362,7 @@ class _AvroFormat:
         reader = None
         if self.reader_schema is not None:
             reader = parse(self.reader_schema, {} if self.is_self_contained else own)
+            adopt_logical_types(writer, reader)
             if is_same_data(writer, reader):
                 reader = None
         read = _compile_read(writer, reader, is_tagged=self._codec is not None)
@@ -422,23 +430,32 @@ class _ArrowFormat:
         """Compile how what a schema wrote is read as what pyarrow takes."""
         del indexes
         convert = self.prepare(own).convert
-        writer = _parse_plain(load(schema.text), references)
         needed = {} if self._format.is_self_contained else own
-        reader: ParsedAvro | None = _parse_plain(self._reader, needed)
-        if reader is not None and is_same_data(writer, reader):
-            reader = None
-        read = _compile_read(writer, reader, is_tagged=True)
+        text = load(schema.text)
+        writer, reader = parse(text, references), parse(self._reader, needed)
+        adopt_logical_types(writer, reader)
+        if is_same_data(writer, reader):
+            plain = _parse_without(PLAIN, text, references)
+            read = _compile_read(plain, None, is_tagged=True)
+        else:
+            # What the bytes of a time mean may differ: fastavro knows both.
+            writer = _parse_without(UUIDS, text, references)
+            reader = _parse_without(UUIDS, self._reader, needed)
+            adopt_logical_types(writer, reader)
+            read = _compile_read(writer, reader, is_tagged=True)
         if convert is None:
             return read
         return lambda data, start: convert(read(data, start))
 
 
-def _parse_plain(schema: AvroType, references: Mapping[str, Schema]) -> ParsedAvro:
-    plain = {
-        name: Schema(json.dumps(without_times(load(each.text))))
+def _parse_without(
+    names: frozenset[str], schema: AvroType, references: Mapping[str, Schema]
+) -> ParsedAvro:
+    others = {
+        name: Schema(json.dumps(without_logical_types(load(each.text), names)))
         for name, each in references.items()
     }
-    return parse(without_times(schema), plain)
+    return parse(without_logical_types(schema, names), others)
 
 
 def _text_of(schema: object) -> str:

@@ -25,28 +25,30 @@ if TYPE_CHECKING:
 #: Decodes what fastavro read into what pyarrow takes; None where both are the same.
 Convert = Callable[[Any], Any]
 
-#: Logical types that pyarrow takes as fastavro reads them without the name.
-_PLAIN = frozenset(
+#: Logical types that pyarrow takes as fastavro reads them without the name. Of them
+#: the name of a UUID alone says nothing about what the bytes mean.
+PLAIN = frozenset(
     (
         *("date", "time-millis", "time-micros", "uuid"),
         *("timestamp-millis", "timestamp-micros", "timestamp-nanos"),
         *("local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos"),
     )
 )
+UUIDS = frozenset(("uuid",))
 _UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _MOST_DIGITS = {128: 38, 256: 76}
 
 
-def without_times(schema: AvroType) -> AvroType:
-    """Return the JSON of a schema whose times and UUIDs are numbers and strings."""
+def without_logical_types(schema: AvroType, names: frozenset[str] = PLAIN) -> AvroType:
+    """Return the JSON of a schema without some of its logical types."""
     if isinstance(schema, list):
-        return [without_times(each) for each in schema]
+        return [without_logical_types(each, names) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {name: without_times(each) for name, each in schema.items()}
+    made = {name: without_logical_types(each, names) for name, each in schema.items()}
     if "default" in schema:
         made["default"] = schema["default"]
-    if schema.get("logicalType") in _PLAIN:
+    if schema.get("logicalType") in names:
         del made["logicalType"]
     return made
 
@@ -61,7 +63,7 @@ class AvroColumns:
     Attributes:
         type: the type in Arrow.
         convert: makes what pyarrow takes of what fastavro read by the schema
-            `without_times`; None if it is the same.
+            `without_logical_types`; None if it is the same.
 
     Raises:
         ConfigurationError: the schema has a cycle, or pyarrow is not installed.
@@ -212,7 +214,7 @@ def _scalar(kind: str, schema: Mapping[str, Any]) -> tuple[Any, Convert | None]:
     logical = schema.get("logicalType", "")
     if logical == "decimal" and kind in ("bytes", "fixed"):
         return _decimal(schema)
-    if kind in ("int", "long") and logical in _PLAIN:
+    if kind in ("int", "long") and logical in PLAIN:
         return _time(logical), None
     if kind == "fixed":
         return arrow.binary(schema["size"]), None

@@ -551,14 +551,17 @@ def _told_apart(form: _Form, *, is_tagged: bool) -> list[str]:
     kind = form.schema if isinstance(form.schema, str) else form.schema["type"]
     if kind == "array":
         return [f"    if type(v) is list: return {form.back('v')}"]
-    if kind == "enum":
-        symbols = tuple(form.schema["symbols"])
-        return [f"    if type(v) is str and v in {symbols!r}: return {form.back('v')}"]
+    if _is_enum(form):
+        return [f"    if type(v) is str: return {form.back('v')}"]
     return [f"    if type(v) is dict: return {form.back('v')}"]
 
 
+def _is_enum(form: _Form) -> bool:
+    return any(issubclass(kind, Enum) for kind in form.kinds)
+
+
 def _is_record(form: _Form) -> bool:
-    return bool(form.name) and not any(issubclass(kind, Enum) for kind in form.kinds)
+    return bool(form.name) and not _is_enum(form)
 
 
 def _check_members(forms: Sequence[_Form], where: str) -> None:
@@ -572,11 +575,21 @@ def _check_members(forms: Sequence[_Form], where: str) -> None:
                     f"{where}: two members of the union are {key!r} in Avro"
                 )
             seen.add(key)
-    kinds = [kind for form in forms for kind in form.kinds]
-    if len(kinds) != len(set(kinds)):
+    # What fastavro reads them as: it does not say which member a str or dict is of.
+    read_as = [
+        str if _is_enum(form) else dict if _is_record(form) else kind
+        for form in forms
+        for kind in form.kinds
+    ]
+    records = sum(_is_record(form) for form in forms)
+    if read_as.count(str) > 1 or (records and read_as.count(dict) > records):
         raise ConfigurationError(
-            f"{where}: the members of the union cannot be told apart: two are of the "
-            "same type in Python"
+            f"{where}: the members of the union cannot be told apart: in Avro's data "
+            "two are a str, or a dict"
+        )
+    if records > 1 and any(_is_record(form) and dict in form.kinds for form in forms):
+        raise ConfigurationError(
+            f"{where}: a TypedDict cannot be told apart from other records of the union"
         )
 
 

@@ -326,6 +326,90 @@ def _shape(schema: AvroType, named: Mapping[str, AvroType], seen: set[str]) -> A
     return shape
 
 
+def adopt_logical_types(writer: ParsedAvro, reader: ParsedAvro) -> None:
+    """Give the types of a writer the logical types that the reader has for them.
+
+    fastavro makes values by the logical types of the writer. A writer that has none, as
+    many in Java, would give a string for a UUID, and a number for a time. Where both
+    have one, the writer's says what the bytes mean.
+
+    Args:
+        writer: the writer's schema, which is changed.
+        reader: the reader's schema.
+    """
+    _Adoption(writer.named, reader.named).top(writer, reader)
+
+
+class _Adoption:
+    """Walks the schemas of a writer and a reader side by side."""
+
+    def __init__(
+        self, writers: Mapping[str, AvroType], readers: Mapping[str, AvroType]
+    ) -> None:
+        self._writers = writers
+        self._readers = readers
+        self._seen: set[str] = set()
+
+    def top(self, writer: ParsedAvro, reader: ParsedAvro) -> None:
+        adopted = self._adopt(writer.schema, reader.schema)
+        writer.schema = _self_contained(adopted, writer.named)
+
+    def _adopt(self, writer: AvroType, reader: AvroType) -> AvroType:
+        """Return the writer's type, with what the reader calls it."""
+        if isinstance(writer, list):
+            return [self._adopt(each, reader) for each in writer]
+        kind = type_of(writer, self._writers)
+        found = self._match(kind, resolve(writer, self._writers), reader)
+        if found is None:
+            return writer
+        if kind in RECORDS:
+            self._record(resolve(writer, self._writers), found)
+            return writer
+        if kind in ("array", "map"):
+            inner = "items" if kind == "array" else "values"
+            return {**writer, inner: self._adopt(writer[inner], found[inner])}
+        if kind not in PRIMITIVES:
+            return writer
+        return _renamed(kind, writer, found)
+
+    def _match(self, kind: str, writer: AvroType, reader: AvroType) -> AvroType:
+        """Return the type of the reader, or the branch, for one of the writer."""
+        for branch in reader if isinstance(reader, list) else [reader]:
+            each = resolve(branch, self._readers)
+            if type_of(each, self._readers) != kind:
+                continue
+            if kind not in RECORDS or _is_named_alike(writer, each):
+                return each
+        return None
+
+    def _record(self, writer: AvroType, reader: AvroType) -> None:
+        if writer["name"] in self._seen:
+            return
+        self._seen.add(writer["name"])
+        fields = {}
+        for field in reader["fields"]:
+            for name in (field["name"], *field.get("aliases", ())):
+                fields[name] = field["type"]
+        for field in writer["fields"]:
+            if field["name"] in fields:
+                field["type"] = self._adopt(field["type"], fields[field["name"]])
+
+
+def _is_named_alike(one: AvroType, other: AvroType) -> bool:
+    return simple_name(one["name"]) == simple_name(other["name"])
+
+
+def _renamed(kind: str, writer: AvroType, reader: AvroType) -> AvroType:
+    written = writer.get("logicalType") if isinstance(writer, dict) else None
+    wanted = reader.get("logicalType") if isinstance(reader, dict) else None
+    if written is None and wanted is not None:
+        return {
+            "type": kind,
+            **{name: reader[name] for name in _SHAPING if name in reader},
+        }
+    return kind if wanted is None and written is not None else writer
+
+
 def decode_defaults(parsed: ParsedAvro) -> bool:
     """Replace the defaults of a reader's schema by the values that they stand for.
 

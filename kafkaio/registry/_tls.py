@@ -100,5 +100,5 @@ def _options(tls: RegistryTls) -> dict[str, object]:
 
 @cache
 def _unused() -> ssl.SSLContext:
-    # httpx reads the system's authorities if it gets none, which takes long.
+    # httpcore reads authorities if it gets none, which takes long.
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

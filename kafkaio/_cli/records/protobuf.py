@@ -86,7 +86,8 @@ def message_writer(
     def writer(tree: object) -> bytes:
         message = file.message(name)
         file.fill(message, tree)
-        missing = message.FindInitializationErrors()
+        # Every library of Protobuf has it, and no stub.
+        missing: list[str] = getattr(message, "FindInitializationErrors")()  # noqa: B009
         if missing:
             raise SerializationError(f"{missing[0]} is missing", field=missing[0])
         data: bytes = message.SerializeToString()

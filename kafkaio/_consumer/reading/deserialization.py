@@ -134,7 +134,9 @@ class Deserialization:
     @property
     def convert(self) -> Callable[[Record], Record | None] | None:
         """What `Handout.convert` is to be; None if records stay as they are."""
-        return None if self.deserializers.deserialize is None else self._convert
+        if self.deserializers.deserialize is None:
+            return None
+        return self.deserializers.without_waiting(self._refuse) or self._convert
 
     def start_over(self) -> None:
         """Drop what was made or failed: other deserializers are in use from now on."""
@@ -210,7 +212,7 @@ class Deserialization:
         try:
             made = deserialize(record)
         except Exception as error:  # noqa: BLE001  (raised when it is its turn)
-            self._refuse(record.topic_partition, error)
+            self._refuse(record, error)
             return None
         if type(made) is Pending:
             self._wait_for(made)
@@ -237,14 +239,14 @@ class Deserialization:
             return found
         if ahead.failure is not None:
             self.forget(ahead)
-            self._refuse(record.topic_partition, ahead.failure[1])
+            self._refuse(record, ahead.failure[1])
             return None
         self._buffers.set_aside(ahead.buffer)
         self._interrupt()
         return None
 
-    def _refuse(self, tp: TopicPartition, error: Exception) -> None:
-        buffer = self._buffers.get(tp)
+    def _refuse(self, record: Record, error: Exception) -> None:
+        buffer = self._buffers.get(record.topic_partition)
         if buffer is not None:  # else the deserializer itself has moved the partition
             buffer.undeserialized = error
         self._interrupt()

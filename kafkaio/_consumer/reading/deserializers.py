@@ -227,14 +227,27 @@ class Deserializers:
         """Return how the records of a topic are deserialized."""
         return self._typed.get(topic, self._default)
 
+    def without_waiting(
+        self, on_failure: Callable[[Record, Exception], None]
+    ) -> Callable[[Record], Record | None] | None:
+        """Return a function that deserializes where no deserializer ever waits.
+
+        It calls ``on_failure`` with a record and the exception to raise, and returns
+        None then.
+
+        Returns:
+            None if a deserializer may wait, or takes a context.
+        """
+        calls = [self._default.key, self._default.value]
+        if self._typed or any(call and call.takes_context for call in calls):
+            return None
+        return _of_functions(self._default, on_failure)
+
     def _function(self) -> Deserialize | None:
         rules = [self._default, *self._typed.values()]
         if all(rule.key is None and rule.value is None for rule in rules):
             return None
-        calls = [self._default.key, self._default.value]
-        if self._typed or any(call and call.takes_context for call in calls):
-            return self._by_topic
-        return _of_functions(self._default)
+        return self.without_waiting(_raise) or self._by_topic  # type: ignore[return-value]  # it raises
 
     def _by_topic(self, record: Record) -> Record | Pending:
         rule = self._typed.get(record.topic, self._default)
@@ -247,12 +260,15 @@ class Deserializers:
         return converted(record, key, value)
 
 
-def _of_functions(rule: Rule) -> Deserialize:
+def _of_functions(
+    rule: Rule, on_failure: Callable[[Record, Exception], None]
+) -> Callable[[Record], Record | None]:
     # The usual case, functions of the bytes alone, with as few calls as possible.
     of_key = None if rule.key is None else rule.key.function
     of_value = None if rule.value is None else rule.value.function
+    of_coroutine = CoroutineType
 
-    def deserialize(record: Record) -> Record:
+    def deserialize(record: Record) -> Record | None:
         key: object = record.key
         value: object = record.value
         is_key = True
@@ -262,18 +278,25 @@ def _of_functions(rule: Rule) -> Deserialize:
             is_key = False
             if of_value is not None and value is not None:
                 value = of_value(value)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (raised when it is its turn)
             failure = failure_of(record, error, is_key=is_key)
-            if failure is error:
-                raise
-            raise failure from error
-        if type(key) is CoroutineType:
-            raise rule.refuse(key, is_key=True)
-        if type(value) is CoroutineType:
-            raise rule.refuse(value, is_key=False)
+            if failure is not error:
+                failure.__cause__ = error
+            on_failure(record, failure)
+            return None
+        if type(value) is of_coroutine:
+            on_failure(record, rule.refuse(value, is_key=False))
+            return None
+        if of_key is not None and type(key) is of_coroutine:
+            on_failure(record, rule.refuse(key, is_key=True))
+            return None
         return converted(record, key, value)
 
     return deserialize
+
+
+def _raise(record: Record, error: Exception) -> None:
+    raise error
 
 
 def _to_arrow(deserializer: object) -> ToArrow | None:

@@ -255,7 +255,8 @@ async def test_subjects_are_completed(
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    for module in ("httpx", "httpcore"):
+        monkeypatch.setitem(sys.modules, module, None)
     failed = run("schemas", "list").check(2)
     assert failed.err == (
         "kafkaio schemas list: a schema registry needs more packages: "

@@ -195,6 +195,34 @@ async def test_types_of_avro_as_columns(
         assert array.to_pylist() == [str(value) for value in values]
 
 
+async def test_what_is_inside_of_lists_and_maps_as_columns() -> None:
+    large = {"type": "bytes", "logicalType": "decimal", "precision": 99, "scale": 1}
+    enum = {"type": "enum", "name": "E", "symbols": ["A"]}
+    line = {"type": "record", "name": "Line", "fields": [{"name": "n", "type": large}]}
+    either = ["null", "long", enum, "boolean", "bytes", line]
+    fields = [
+        {"name": "all", "type": {"type": "array", "items": either}},
+        {"name": "by", "type": {"type": "map", "values": ["null", large]}},
+    ]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    value = {
+        "all": [5, None, "A", True, b"x", {"n": Decimal("1.5")}],
+        "by": {"a": Decimal("2.5"), "b": None},
+    }
+    array = await columns(Avro(schema, MemoryRegistry()), value)
+    found = array[0].as_py()
+    assert found["by"] == [("a", "2.5"), ("b", None)]
+    none = dict.fromkeys(f"member{place}" for place in range(5))
+    assert found["all"] == [
+        none | {"member0": 5},
+        None,
+        none | {"member1": "A"},
+        none | {"member2": True},
+        none | {"member3": b"x"},
+        none | {"member4": {"n": "1.5"}},
+    ]
+
+
 async def test_writers_may_differ_within_a_batch() -> None:
     registry = MemoryRegistry()
     fields = [{"name": "to", "type": "string"}]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -166,6 +167,16 @@ async def test_the_schema_of_an_id() -> None:
     serde = avro(registry, Order, schema_id=1)
     assert (await write(serde, Order(1, "n")))[:5] == b"\0\0\0\0\1"
     assert set(registry.asked) == {"schema"}
+
+
+async def test_the_header_of_a_schema_of_an_id_is_looked_up() -> None:
+    registry = MemoryRegistry()
+    registered = registry.add("t-value", Schema(json.dumps(ORDER)))
+    serde = avro(registry, schema_id=1, wire="header")
+    headers: list[Any] = []
+    await write(serde, VALUE, headers)
+    assert registered.guid is not None
+    assert headers == [("__value_schema_id", b"\1" + registered.guid.bytes)]
 
 
 async def test_records_of_a_union_are_named_as_the_schema_has_it() -> None:
@@ -356,6 +367,86 @@ async def test_dicts_are_resolved_to_their_own_schema() -> None:
     array = new.to_arrow([data])
     assert array is not None
     assert array.to_pylist() == [{"id": 1, "kind": "A"}]
+
+
+@dataclass
+class Zoned:
+    id: UUID
+    at: datetime
+    ids: list[UUID]
+    maybe: UUID | None
+    by: dict[str, date]
+    count: int
+    next: Zoned | None = None
+
+
+async def test_a_writer_without_logical_types_is_read_by_the_readers() -> None:
+    registry = MemoryRegistry()
+    fields = [
+        {"name": "id", "type": "string"},
+        {"name": "at", "type": "long"},
+        {"name": "ids", "type": {"type": "array", "items": "string"}},
+        {"name": "maybe", "type": ["null", "string"]},
+        {"name": "by", "type": {"type": "map", "values": "int"}},
+        {"name": "count", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "next", "type": ["null", "Zoned"], "default": None},
+    ]
+    plain = avro(registry, {"type": "record", "name": "a.Zoned", "fields": fields})
+    text = str(UUID(int=1))
+    value = {"id": text, "at": 7, "ids": [text], "maybe": text, "by": {"a": 1}}
+    value |= {"count": datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC), "next": None}
+    data = await write(plain, {**value, "next": {**value, "maybe": None}})
+    at = datetime(1970, 1, 1, microsecond=7, tzinfo=UTC)
+    inner = Zoned(UUID(int=1), at, [UUID(int=1)], None, {"a": date(1970, 1, 2)}, 5000)
+    expected = replace(inner, maybe=UUID(int=1), next=inner)
+    assert await read(avro(registry, Zoned), data) == expected
+    flat = avro(registry, {"type": "record", "name": "a.Flat", "fields": fields[:-1]})
+    data = await write(flat, {**value, "count": datetime(1970, 1, 1, tzinfo=UTC)})
+    await read(flat, data)
+    for extra in ([], [{"name": "new", "type": "int", "default": 1}]):
+        schema = json.loads(avro(registry, Zoned).schema.text)  # type: ignore[union-attr]
+        schema |= {"name": "Flat", "fields": [*schema["fields"][:-1], *extra]}
+        array = avro(registry, schema).to_arrow([data])
+        assert array is not None
+        found = array[0].as_py()
+        assert (found["id"], found["at"], found["count"]) == (text, at, 0)
+        assert found["by"] == [("a", date(1970, 1, 2))]
+        assert found.get("new", 1) == 1
+
+
+async def test_records_of_a_union_adopt_what_their_own_name_has() -> None:
+    registry = MemoryRegistry()
+    uuid = {"type": "string", "logicalType": "uuid"}
+
+    def union(one: Any, two: Any) -> Any:
+        records = [
+            {"type": "record", "name": name, "fields": [{"name": "id", "type": kind}]}
+            for name, kind in (("A", one), ("B", two))
+        ]
+        return {"type": "array", "items": records}
+
+    text = str(UUID(int=1))
+    data = await write(
+        avro(registry, union("string", "string")),
+        [("A", {"id": text}), ("B", {"id": text})],
+    )
+    reader = avro(registry, union("string", uuid))
+    assert await read(reader, data) == [{"id": text}, {"id": UUID(int=1)}]
+
+
+async def test_where_both_have_a_logical_type_the_writer_says_what_bytes_mean() -> None:
+    registry = MemoryRegistry()
+    millis = {"type": "long", "logicalType": "timestamp-millis"}
+    record = {"type": "record", "name": "At"}
+    writer = avro(registry, {**record, "fields": [{"name": "at", "type": millis}]})
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    reader = avro(registry, {**record, "fields": [{"name": "at", "type": micros}]})
+    value = {"at": datetime(2024, 1, 1, tzinfo=UTC)}
+    data = await write(writer, value)
+    assert await read(reader, data) == value
+    array = reader.to_arrow([data])
+    assert array is not None
+    assert array.to_pylist() == [value]
 
 
 async def test_a_record_of_another_namespace_is_the_same_record() -> None:

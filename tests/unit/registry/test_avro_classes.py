@@ -189,6 +189,52 @@ def test_a_union_with_a_default_has_its_type_first() -> None:
         assert through(serde, value) == value
 
 
+UNIONS = make_dataclass(
+    "Unions",
+    [
+        ("one", Status | int),
+        ("two", list[Line] | Status | None),
+        ("three", dict[str, Line] | bool),
+        ("four", Line | list[Gift] | float),
+        ("five", set[str] | None),
+        ("six", Status | Line | Gift | bytes, field(default=Status.NEW)),
+        ("seven", list[Line | Gift | None], field(default_factory=list)),
+        ("eight", dict[str, Status | int], field(default_factory=dict)),
+    ],
+)
+LINE = Line(Sku("a"), 1)
+GIFT = Gift("b", [LINE])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (Status.NEW, [LINE], {"k": LINE}, LINE, {"x"}, LINE, [LINE, None, GIFT]),
+        (5, Status.SHIPPED, True, [GIFT], None, GIFT, [], {"a": Status.NEW, "b": 1}),
+        (5, None, False, 1.5, None, b"raw"),
+        (Status.SHIPPED, [], {}, [], set(), Status.SHIPPED),
+    ],
+)
+def test_members_of_a_union_come_back_as_they_were(values: Any) -> None:
+    serde: Avro[Any] = Avro(UNIONS, MemoryRegistry())
+    assert through(serde, UNIONS(*values)) == UNIONS(*values)
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        Status | str,
+        Status | Level,
+        Line | dict[str, int],
+        TypedDict("One", {"x": int}) | Line,
+    ],
+)
+def test_members_that_cannot_be_told_apart_are_refused(hint: Any) -> None:
+    kind = make_dataclass("Made", [("value", hint)])
+    with pytest.raises(ConfigurationError, match="cannot be told apart"):
+        Avro(kind, MemoryRegistry())
+
+
 class PLine(pydantic.BaseModel):
     sku: str
     quantity: int = pydantic.Field(ge=0)
@@ -393,6 +439,72 @@ def test_a_class_can_give_its_own_schema() -> None:
     with pytest.raises(SerializationError) as caught:
         through(serde, Own("a", 2**40))
     assert caught.value.field == "count"
+
+
+def test_a_schema_of_its_own_may_have_what_annotations_do_not() -> None:
+    @dataclass
+    class Point:
+        x: complex
+        status: Status
+        price: Decimal
+
+        @staticmethod
+        def __avro_schema__() -> dict[str, object]:
+            fields = {"x": "long", "status": "string"}
+            fields["price"] = decimal(precision=5, scale=1)  # type: ignore[assignment]
+            parts = [{"name": name, "type": kind} for name, kind in fields.items()]
+            return {"type": "record", "name": "Point", "fields": parts}
+
+    value = Point(5, Status.SHIPPED, Decimal("1.5"))
+    assert through(Avro(Point, MemoryRegistry()), value) == value
+
+
+def test_a_field_can_have_a_schema_of_its_own() -> None:
+    @dataclass
+    class Made:
+        small: Annotated[int, AvroAs("int")] = 5
+        line: Annotated[Line | None, AvroAs('["null", {"type": "record", "name": "L",'
+            ' "fields": [{"name": "sku", "type": "string"}, {"name": "quantity",'
+            ' "type": "int"}, {"name": "price", "type": "string", "default": ""}]}]'
+        )] = None  # fmt: skip
+        hash: Annotated[bytes, AvroAs({"type": "fixed", "name": "H", "size": 2})] = (
+            b"ab"
+        )
+
+    fields = schema_of(Made)["fields"]
+    assert fields[0] == {"name": "small", "type": "int", "default": 5}
+    assert fields[2]["default"] == "ab"
+    assert through(Avro(Made, MemoryRegistry()), Made()) == Made()
+    with pytest.raises(SerializationError) as caught:
+        through(Avro(Made, MemoryRegistry()), Made(2**31))
+    assert caught.value.field == "small"
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(0, 0), (2, 3), (2, -1)])
+def test_a_decimal_has_digits_behind_the_point_among_its_own(
+    precision: int, scale: int
+) -> None:
+    with pytest.raises(ConfigurationError, match="a decimal number of"):
+        decimal(precision=precision, scale=scale)
+
+
+def test_a_typeddict_that_does_not_fit_names_the_field() -> None:
+    serde = Avro(TOrder, MemoryRegistry())
+    good: Any = {"id": UUID(int=1), "status": Status.NEW, "lines": []}
+    for change, field_name in (
+        ({"status": "new"}, "status"),
+        ({"lines": [{"sku": "a"}]}, "lines[0].quantity"),
+        ({"lines": [5]}, "lines[0]"),
+        ({"lines": "text"}, "lines"),
+        ({"note": 5}, "note"),
+    ):
+        with pytest.raises(SerializationError) as caught:
+            through(serde, {**good, **change})
+        assert caught.value.field == field_name
+    del good["status"]
+    with pytest.raises(SerializationError, match="is missing") as caught:
+        through(serde, good)
+    assert caught.value.field == "status"
 
 
 def test_a_namespace_stands_before_the_names_of_records() -> None:
