@@ -52,7 +52,7 @@ MOST_TEXT = 1_048_576
 #: Schemas that a serde keeps compiled, for writing and for reading. When it is full it
 #: begins again.
 MOST_COMPILED = 1000
-#: Topics, and subjects, for which a serde remembers by which schema it writes; likewise.
+#: Topics, and subjects, for which a serde remembers its writer; likewise.
 MOST_TOPICS = 10_000
 
 _WIRES = ("prefix", "header")
