@@ -8,7 +8,7 @@ import pickle
 import random
 import threading
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,12 @@ import pytest
 
 import kafkaio
 from kafkaio import Consumer, DeserializationError, Producer, Record, TopicPartition
-from kafkaio.errors import ArgumentValueError, RegistryError, UsageError
+from kafkaio.errors import (
+    ArgumentValueError,
+    ConfigurationError,
+    RegistryError,
+    UsageError,
+)
 from kafkaio.serde import DeserializationContext
 from kafkaio.testing import Broker
 
@@ -28,7 +33,7 @@ BAD = 3
 OTHERS = [b"a", b"b", b"c"]
 
 #: Reads until it is cancelled, or something is raised.
-Way = Callable[[Consumer, list[Record]], Awaitable[None]]
+Way = Callable[[Consumer, list[Record]], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
@@ -314,6 +319,39 @@ async def test_exactly_once_raises_behind_what_it_copied(broker: Broker) -> None
         assert caught.value.offset == BAD
         assert (await consumer.committed([TP]))[TP].offset == BAD
     assert values(seen) == ["0", "1", "2"]
+
+
+@both
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_function_that_returns_a_coroutine_is_the_programs_error(
+    broker: Broker, way: Way, *, io_thread: bool
+) -> None:
+    async def later(data: bytes) -> str:
+        return data.decode()
+
+    dead: list[Record] = []
+
+    async def bury(record: Record, error: Exception) -> None:
+        dead.append(record)
+
+    async def handle(record: Record) -> None:
+        raise AssertionError(record)
+
+    retry = kafkaio.Retry(attempts=100, backoff_ms=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        async with made(
+            broker, lambda data: later(data), io_thread=io_thread
+        ) as reader:
+            work = (
+                reader.run(handle, retry=retry, dead_letter=bury)
+                if way is by_run
+                else way(reader, [])
+            )
+            with pytest.raises(ConfigurationError, match="value_deserializer returned"):
+                await until(lambda: False, work)
+        gc.collect()
+    assert not dead
 
 
 # What passes

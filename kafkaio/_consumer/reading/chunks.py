@@ -125,7 +125,8 @@ class Chunks:
         ready = self._buffers.ready
         while ready:
             buffer = ready[0]
-            if self._is_open(buffer):
+            is_open = bool(buffer.left) or self._open(buffer)
+            if is_open and buffer.undeserialized is None:
                 self._progress.begin(buffer)
                 return True
             # The caller has taken records, which an exception would lose.
@@ -215,7 +216,8 @@ class Chunks:
             return None
         if raw:
             buffer.undeserialized = None
-        if not self._is_open(buffer):
+        is_open = bool(buffer.left) or self._open(buffer)
+        if not is_open or buffer.undeserialized is not None:
             if may_fail or not buffer.must_raise:
                 self._raise_failure(buffer)
                 self._buffers.drop_if_empty(buffer)
@@ -294,12 +296,6 @@ class Chunks:
         return None
 
     # One chunk
-
-    def _is_open(self, buffer: PartitionBuffer) -> bool:
-        # Whether the buffer has a record to hand out. Its batches are opened for that.
-        if buffer.left:
-            return buffer.can_hand_out
-        return self._open(buffer)
 
     def _open(self, buffer: PartitionBuffer) -> bool:
         # Open the next batch that has records for the user. False if no such batch is

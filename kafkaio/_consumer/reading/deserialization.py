@@ -87,6 +87,8 @@ class Ahead:
         """End the task, and drop what it has made."""
         self.owner.forget(self)
         self.scope.cancel()
+        if self.pending is not None:
+            self.pending.close()  # unless the task is awaiting it, which ends by itself
 
 
 class Deserialization:

@@ -251,12 +251,16 @@ class Deserializers:
 
     def _by_topic(self, record: Record) -> Record | Pending:
         rule = self._typed.get(record.topic, self._default)
-        key = rule.begin(record, is_key=True)
-        if type(key) is CoroutineType:
-            return Pending(self, record, rule, None, key, is_key=True)
-        value = rule.begin(record, is_key=False)
-        if type(value) is CoroutineType:
-            return Pending(self, record, rule, key, value, is_key=False)
+        key: object = record.key
+        value: object = record.value
+        if rule.key is not None and key is not None:
+            key = rule.begin(record, is_key=True)
+            if type(key) is CoroutineType:
+                return Pending(self, record, rule, None, key, is_key=True)
+        if rule.value is not None and value is not None:
+            value = rule.begin(record, is_key=False)
+            if type(value) is CoroutineType:
+                return Pending(self, record, rule, key, value, is_key=False)
         return converted(record, key, value)
 
 
