@@ -31,6 +31,7 @@ from kafkaio.registry._classes import (
     bare,
     family,
     fields_of,
+    takes_positions,
     union_members,
 )
 
@@ -316,7 +317,11 @@ class _Compiler:
             entries[field.argument] = value
         lines = [f"def build_{name}(v):"]
         if not is_lax:
-            arguments = ", ".join(f"{each}={value}" for each, value in entries.items())
+            names = [""] * len(entries)
+            if not takes_positions(kind):
+                names = [f"{each}=" for each in entries]
+            values = zip(names, entries.values(), strict=True)
+            arguments = ", ".join(f"{each}{value}" for each, value in values)
             return [*lines, f"    return kind_{name}({arguments})"]
         self._names[f"validate_{name}"] = _validator(kind, library)
         items = ", ".join(f"{each!r}: {value}" for each, value in entries.items())

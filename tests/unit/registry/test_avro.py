@@ -426,10 +426,8 @@ async def test_records_of_a_union_adopt_what_their_own_name_has() -> None:
         return {"type": "array", "items": records}
 
     text = str(UUID(int=1))
-    data = await write(
-        avro(registry, union("string", "string")),
-        [("A", {"id": text}), ("B", {"id": text})],
-    )
+    plain = avro(registry, union("string", "string"))
+    data = await write(plain, [("A", {"id": text}), ("B", {"id": text})])
     reader = avro(registry, union("string", uuid))
     assert await read(reader, data) == [{"id": text}, {"id": UUID(int=1)}]
 
