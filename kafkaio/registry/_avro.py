@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from io import BytesIO
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from kafkaio._public import public
@@ -20,6 +21,7 @@ from kafkaio.registry._avro_arrow import (
 )
 from kafkaio.registry._avro_classes import ClassCodec, locate
 from kafkaio.registry._avro_guard import (
+    MOST_DECIMAL,
     check_data,
     check_value,
     compile_check,
@@ -35,6 +37,7 @@ from kafkaio.registry._avro_schema import (
     is_same_data,
     load,
     parse,
+    read_all_digits,
     record_of,
     simple_name,
 )
@@ -558,7 +561,10 @@ def _compile_read(
     writer_schema = writer.schema
     reader_schema = None if reader is None else reader.schema
     is_shared = reader is not None and decode_defaults(reader)
-    needs_guard = writer.needs_guard
+    # A smaller record has no decimal that takes long, and need not be walked for it.
+    most_unguarded: float = -1 if writer.needs_guard else inf
+    if read_all_digits(writer):
+        most_unguarded = min(most_unguarded, 8 * MOST_DECIMAL)
     if is_tagged and (reader or writer).has_record_union:
         schemaless_reader = partial(
             schemaless_reader,
@@ -571,7 +577,7 @@ def _compile_read(
         file = BytesIO(data)
         file.seek(start)
         try:
-            if needs_guard:
+            if len(data) > most_unguarded:
                 check_data(writer, data, start)
             datum = schemaless_reader(file, writer_schema, reader_schema)
         except SerializationError:
