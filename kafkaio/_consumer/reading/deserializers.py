@@ -5,8 +5,9 @@ of all others are deserialized by the options. Nothing here waits: where a deser
 returns a coroutine, the record is `Pending`, and its caller decides who awaits it.
 
 An exception of a deserializer becomes a `DeserializationError`, because the record is
-the reason. A `KafkaError` that is retriable passes as it is: a registry that is down
-says nothing about the record.
+the reason. A `KafkaError` that is retriable passes as it is, and so does a
+`RegistryError` that is not about a schema: a registry that is down, or refuses the
+login, says nothing about the record.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from kafkaio._config import ConsumerConfig
 from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
-from kafkaio.errors import DeserializationError, KafkaError, RequestTimeout
+from kafkaio.errors import (
+    DeserializationError,
+    KafkaError,
+    RegistryError,
+    RequestTimeout,
+    SchemaError,
+)
 from kafkaio.serde import DeserializationContext, Topic
 from kafkaio.types import Record
 
@@ -64,7 +71,7 @@ class Rule:
 
         Raises:
             DeserializationError: the deserializer raised.
-            KafkaError: it raised this, which is retriable.
+            KafkaError: it raised this, which says nothing about the record.
             ConfigurationError: it is a function and returned a coroutine.
         """
         call = self.key if is_key else self.value
@@ -132,7 +139,7 @@ class Pending:
         Raises:
             DeserializationError: a deserializer raised.
             RequestTimeout: it took longer than ``default_api_timeout_ms``.
-            KafkaError: a deserializer raised this, which is retriable.
+            KafkaError: a deserializer raised this; it says nothing about the record.
         """
         with anyio.move_on_after(self._owner.timeout):
             return await self.unlimited()
@@ -152,7 +159,7 @@ class Pending:
 
         Raises:
             DeserializationError: a deserializer raised.
-            KafkaError: a deserializer raised this, which is retriable.
+            KafkaError: a deserializer raised this; it says nothing about the record.
         """
         try:
             return await self._result()
@@ -310,6 +317,10 @@ def _to_arrow(deserializer: object) -> ToArrow | None:
 
 def is_passing(error: BaseException) -> bool:
     """Whether an error says nothing about the record: a later attempt may succeed."""
+    # A registry that refuses the login refuses it for good records: a password that has
+    # expired must not send them to a dead letter. A schema is the record's own.
+    if isinstance(error, RegistryError) and not isinstance(error, SchemaError):
+        return True
     return isinstance(error, KafkaError) and error.retriable
 
 
