@@ -58,7 +58,7 @@ from kafkaio.errors import (
     KafkaTimeout,
     UsageError,
 )
-from kafkaio.serde import SerializerLike, Topic
+from kafkaio.serde import ReadableTopic, SerializerLike, Topic
 from kafkaio.types import Headers, Metric, NewRecord, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -841,7 +841,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
 
     async def partitions_for(
         self,
-        topic: str | Topic[Any, Any],
+        topic: str | ReadableTopic[object, object],
         timeout: float | None = None,
     ) -> tuple[int, ...]:
         """Return the partitions of a topic, from the metadata or from the cluster.

@@ -8,13 +8,14 @@ from dataclasses import field
 from importlib.util import find_spec
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
 
 #: The schemes of proxies, and their ports.
 _PROXY_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
+#: Shorter texts are not hidden in errors: they stand in other words, too.
+SHORTEST: Final = 4
 #: More addresses than this are a mistake, such as a text that was given as a list.
 _MOST: Final = 64
 
@@ -44,7 +45,12 @@ class Address:
 
         Without encryption there is none: no proxy of the environment may read a login.
         """
-        if not self.is_encrypted or proxy_bypass(urlsplit(self.url).hostname or ""):
+        if not self.is_encrypted:
+            return None
+        # Takes ten milliseconds to load.
+        from urllib.request import getproxies, proxy_bypass
+
+        if proxy_bypass(urlsplit(self.url).hostname or ""):
             return None
         found = getproxies()
         return found.get("https") or found.get("all")
@@ -103,6 +109,14 @@ def proxy_parts(proxy: str) -> tuple[str, tuple[str, str] | None]:
 def basic_login(user: str, password: str) -> str:
     """Return user and password as the header ``Authorization`` has them."""
     return base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def secrets_of(basic: str) -> tuple[str, ...]:
+    """Return what no error may show of a login: as the header has it, and in words."""
+    if not basic:
+        return ()
+    _, _, password = base64.b64decode(basic).decode().partition(":")
+    return tuple(secret for secret in (basic, password) if len(secret) >= SHORTEST)
 
 
 def _address(given: object) -> Address:

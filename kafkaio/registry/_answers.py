@@ -104,9 +104,10 @@ class Where:
 
     def clean(self, text: str) -> str:
         """Return a foreign text as an error may have it."""
-        text = text[: 2 * _MAX_REASON]
+        # Before it is cut: a part of a secret would not be found.
         for secret in self.secrets:
             text = text.replace(secret, "[hidden]")
+        text = text[: 2 * _MAX_REASON]
         printable = "".join(c if c.isprintable() else " " for c in text)
         return printable[:_MAX_REASON].strip()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from io import BytesIO
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from kafkaio._public import public
@@ -19,6 +21,7 @@ from kafkaio.registry._avro_arrow import (
 )
 from kafkaio.registry._avro_classes import ClassCodec, locate
 from kafkaio.registry._avro_guard import (
+    MOST_DECIMAL,
     check_data,
     check_value,
     compile_check,
@@ -34,6 +37,7 @@ from kafkaio.registry._avro_schema import (
     is_same_data,
     load,
     parse,
+    read_all_digits,
     record_of,
     simple_name,
 )
@@ -358,15 +362,14 @@ class _AvroFormat:
         if indexes:
             raise SchemaError("", "is Avro, and the header names a message in it")
         writer = parse(load(schema.text), references)
-        build = None if self._codec is None else self._codec.build
         reader = None
         if self.reader_schema is not None:
             reader = parse(self.reader_schema, {} if self.is_self_contained else own)
             adopt_logical_types(writer, reader)
             if is_same_data(writer, reader):
                 reader = None
-        read = _compile_read(writer, reader, is_tagged=self._codec is not None)
-        return read if build is None else _compile_build(read, build, self.shown)
+        codec = self._codec
+        return _compile_read(writer, reader, is_tagged=codec is not None, codec=codec)
 
 
 class _ArrowFormat:
@@ -540,30 +543,43 @@ def _misfit(fault: Fault) -> SerializationError:
 
 
 def _compile_read(
-    writer: ParsedAvro, reader: ParsedAvro | None, *, is_tagged: bool
+    writer: ParsedAvro,
+    reader: ParsedAvro | None,
+    *,
+    is_tagged: bool,
+    codec: ClassCodec | None = None,
 ) -> Read:
-    """Compile how dicts are read.
+    """Compile how dicts, or instances of a class, are read.
 
     Args:
         writer: the schema that wrote the data.
         reader: the schema of the dicts, if it is another.
         is_tagged: whether a record in a union is a tuple of its name and the dict.
+        codec: makes the instances; None for dicts.
     """
     schemaless_reader = fastavro().schemaless_reader
     writer_schema = writer.schema
     reader_schema = None if reader is None else reader.schema
     is_shared = reader is not None and decode_defaults(reader)
-    needs_guard = writer.needs_guard
-    is_tagged = is_tagged and (reader or writer).has_record_union
-    options = (True, True) if is_tagged else ()
+    # A smaller record has no decimal that takes long, and need not be walked for it.
+    most_unguarded: float = -1 if writer.needs_guard else inf
+    if read_all_digits(writer):
+        most_unguarded = min(most_unguarded, 8 * MOST_DECIMAL)
+    if is_tagged and (reader or writer).has_record_union:
+        schemaless_reader = partial(
+            schemaless_reader,
+            return_record_name=True,
+            return_record_name_override=True,
+        )
+    build = None if codec is None else codec.build
 
     def read(data: bytes, start: int) -> Any:
         file = BytesIO(data)
         file.seek(start)
         try:
-            if needs_guard:
+            if len(data) > most_unguarded:
                 check_data(writer, data, start)
-            datum = schemaless_reader(file, writer_schema, reader_schema, *options)
+            datum = schemaless_reader(file, writer_schema, reader_schema)
         except SerializationError:
             raise
         except Exception as error:
@@ -571,8 +587,16 @@ def _compile_read(
         if file.tell() != len(data):
             rest = len(data) - file.tell()
             raise SerializationError(f"{rest} bytes follow the value of the schema")
-        # fastavro puts the same list, or dict, of a default into each record.
-        return deepcopy(datum) if is_shared else datum
+        if is_shared:
+            # fastavro puts the same list, or dict, of a default into each record.
+            datum = deepcopy(datum)
+        if build is None:
+            return datum
+        try:
+            return build(datum)
+        except Exception as error:
+            assert codec is not None
+            raise refused_by_class(codec.kind.__name__, error) from error
 
     return read
 
@@ -585,14 +609,3 @@ def _unreadable(error: Exception) -> SerializationError:
     if isinstance(error, EOFError):
         return SerializationError("the data is truncated")
     return SerializationError(f"the data is not what its schema writes: {error!r}")
-
-
-def _compile_build(read: Read, build: Callable[[Any], Any], name: str) -> Read:
-    def read_instance(data: bytes, start: int) -> Any:
-        datum = read(data, start)
-        try:
-            return build(datum)
-        except Exception as error:
-            raise refused_by_class(name, error) from error
-
-    return read_instance

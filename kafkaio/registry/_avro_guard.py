@@ -34,6 +34,9 @@ Check: TypeAlias = Callable[[Any], bool]
 
 #: Items of an array that take no bytes, in one value.
 _MOST_EMPTY_ITEMS = 65_536
+#: Bytes of a decimal. To convert them takes a time that grows with their square: 20 ms
+#: for 8 KiB, minutes for a megabyte.
+MOST_DECIMAL = 1024
 _INT = (-(2**31), 2**31 - 1)
 _LONG = (-(2**63), 2**63 - 1)
 _LARGEST_FLOAT = 3.4028235677973366e38
@@ -424,8 +427,8 @@ def check_data(parsed: ParsedAvro, data: bytes, start: int) -> None:
         start: where they begin.
 
     Raises:
-        SerializationError: they are nested too deeply, truncated, or have an array of
-            more items without bytes than make sense.
+        SerializationError: they are nested too deeply, truncated, or have a decimal of
+            more bytes, or an array of more items without bytes, than make sense.
     """
     _Walk(parsed.named, data, start).run(parsed.schema)
 
@@ -467,10 +470,13 @@ class _Walk:
             self._stack.append(self._items(schema["items"], is_map=False))
         elif kind == "map":
             self._stack.append(self._items(schema["values"], is_map=True))
-        elif kind in ("bytes", "string"):
-            self._skip(self._number())
-        elif kind == "fixed":
-            self._skip(schema["size"])
+        elif kind in ("bytes", "string", "fixed"):
+            size = schema["size"] if kind == "fixed" else self._number()
+            self._skip(size)
+            if size > MOST_DECIMAL and _is_decimal(schema):
+                raise SerializationError(
+                    f"a decimal of {size} bytes; at most {MOST_DECIMAL} make sense"
+                )
         elif kind in ("int", "long", "enum"):
             self._number()
         else:
@@ -513,3 +519,7 @@ class _Walk:
         if count < 0 or count > len(self._data) - self._place:
             raise SerializationError("the data is truncated")
         self._place += count
+
+
+def _is_decimal(schema: AvroType) -> bool:
+    return isinstance(schema, dict) and schema.get("logicalType") == "decimal"

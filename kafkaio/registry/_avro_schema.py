@@ -30,6 +30,8 @@ MOST_LEVELS = 250
 _MOST_JSON_LEVELS = 4 * MOST_LEVELS
 #: Fields that one record can have without an array or a map.
 _MOST_FIELDS = 100_000
+#: More digits than a decimal has that is read.
+_ALL_DIGITS = 100_000
 
 RECORDS = frozenset(("record", "error"))
 PRIMITIVES = frozenset(
@@ -285,6 +287,32 @@ def record_of(schema: AvroType) -> str:
     name: str = schema["name"]
     namespace = schema.get("namespace")
     return f"{namespace}.{name}" if namespace and "." not in name else name
+
+
+def read_all_digits(parsed: ParsedAvro) -> bool:
+    """Let fastavro read decimals with all their digits.
+
+    It rounds to the precision of the schema without an error. The schema must not be
+    used for anything but reading afterwards.
+
+    Returns:
+        whether there are decimals.
+    """
+    found = False
+    seen: set[int] = set()
+    stack: list[AvroType] = [parsed.schema, *parsed.named.values()]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, list):
+            stack += each
+        elif isinstance(each, dict) and id(each) not in seen:
+            seen.add(id(each))
+            if each.get("logicalType") == "decimal" and "precision" in each:
+                each["precision"] = _ALL_DIGITS
+                found = True
+            stack += [each.get("type"), each.get("items"), each.get("values")]
+            stack += each.get("fields", ())
+    return found
 
 
 def is_same_data(one: ParsedAvro, other: ParsedAvro) -> bool:

@@ -98,7 +98,23 @@ def fields_of(kind: type) -> list[ClassField]:
         ) from error
 
 
-def _of_dataclass(kind: type) -> Iterator[ClassField]:
+def takes_positions(kind: Any) -> bool:
+    """Whether a dataclass takes its fields by position, which is quicker.
+
+    Its constructor has to be the one that was made for it.
+    """
+    return (
+        kind.__dataclass_params__.init
+        and not hasattr(kind, "__pydantic_validator__")
+        and not any(field.kw_only for field in dataclasses.fields(kind))
+    )
+
+
+def _of_dataclass(kind: Any) -> Iterator[ClassField]:
+    if hasattr(kind, "__pydantic_fields__"):
+        config = getattr(kind, "__pydantic_config__", None) or {}
+        yield from _of_pydantic_fields(kind.__pydantic_fields__, config)
+        return
     hints = typing.get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         if not field.init:
@@ -120,10 +136,15 @@ def _default(default: Any, factory: Any) -> Any:
 
 
 def _of_pydantic(kind: Any) -> Iterator[ClassField]:
-    config = kind.model_config
+    yield from _of_pydantic_fields(kind.model_fields, kind.model_config)
+
+
+def _of_pydantic_fields(
+    fields: Mapping[str, Any], config: Mapping[str, Any]
+) -> Iterator[ClassField]:
     by_alias = config.get("validate_by_alias", True)
-    for name, field in kind.model_fields.items():
-        if field.exclude:
+    for name, field in fields.items():
+        if field.exclude or field.init is False:
             continue
         hint = field.annotation
         if field.metadata:

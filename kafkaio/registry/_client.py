@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Literal, NoReturn, Self, TypeVar
+from typing import Any, Final, Literal, NoReturn, Self, TypeVar, get_args
 from urllib.parse import quote
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -52,6 +52,7 @@ from kafkaio.registry._http import Call, Connections, Http, HttpSettings, load_h
 from kafkaio.registry._login import Login
 from kafkaio.registry._schema import (
     Compatibility,
+    CompatibilityLevel,
     RegisteredSchema,
     Schema,
     SchemaReference,
@@ -61,10 +62,7 @@ from kafkaio.registry._tls import RegistryTls, contexts_of
 T = TypeVar("T")
 
 #: The levels of compatibility that registries have.
-LEVELS: Final = (
-    *("BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE"),
-    *("FULL", "FULL_TRANSITIVE", "NONE"),
-)
+LEVELS: Final[tuple[CompatibilityLevel, ...]] = get_args(CompatibilityLevel)
 #: Schemas that one schema may use, directly or not.
 _MOST_REFERENCES: Final = 1_000
 #: How deep references may refer to others.
@@ -703,7 +701,9 @@ class Registry:
         call = Call("GET", _config_path(subject), query, subject=subject or "")
         return await self._fetch(call, read_level)
 
-    async def set_compatibility(self, level: str, subject: str | None = None) -> None:
+    async def set_compatibility(
+        self, level: CompatibilityLevel, subject: str | None = None
+    ) -> None:
         """Set the level of compatibility of a subject, or of the registry.
 
         Args:

@@ -30,7 +30,7 @@ from urllib.parse import urlencode
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now, roll, wall_ms
 from kafkaio._version import __version__
-from kafkaio.registry._address import Address, proxy_parts
+from kafkaio.registry._address import Address, proxy_parts, secrets_of
 from kafkaio.registry._answers import Reply, Where, error_of
 from kafkaio.registry._attempts import Attempt, Attempts
 from kafkaio.registry._flights import Flights
@@ -239,10 +239,8 @@ class Http:
     def where(self, call: Call, address: Address | None = None) -> Where:
         """Return what is asked, for errors."""
         address = address or self._settings.addresses[self._good]
-        secrets = (*self._login.secrets, address.basic)
-        return Where(
-            f"{address.url}{call.path}", call.subject, tuple(filter(None, secrets))
-        )
+        secrets = (*self._login.secrets, *secrets_of(address.basic))
+        return Where(f"{address.url}{call.path}", call.subject, secrets)
 
     async def ask(
         self, call: Call, connections: Connections, flights: Flights

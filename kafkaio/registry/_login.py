@@ -15,6 +15,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.token import TokenRefresh
 from kafkaio._runtime.clock import roll, wall_ms
 from kafkaio.errors import AuthenticationError, ConfigurationError, RegistryError
+from kafkaio.registry._address import SHORTEST, secrets_of
 from kafkaio.registry._flights import Flights
 from kafkaio.security._tokens import is_token, name_of, problem_of
 from kafkaio.types import Token
@@ -82,8 +83,9 @@ class Login:
     def secrets(self) -> tuple[str, ...]:
         """What no error may show."""
         token = self._token.value if self._token else ""
-        found = (self._basic, self._static, token, *self._headers.values())
-        return tuple(secret for secret in found if len(secret) > 3)
+        found = (self._static, token, *self._headers.values())
+        long = tuple(secret for secret in found if len(secret) >= SHORTEST)
+        return (*secrets_of(self._basic), *long)
 
     async def headers(self, flights: Flights, basic: str) -> dict[str, str]:
         """Return the headers of the next request.

@@ -9,7 +9,7 @@ from uuid import UUID
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError, SerializationError
 from kafkaio.registry._schema import Schema
-from kafkaio.registry._serde import MOST_READERS, SerdeCore
+from kafkaio.registry._serde import MOST_COMPILED, SerdeCore
 from kafkaio.registry._wire import PREFIX_BYTES, SchemaName
 from kafkaio.serde import DeserializationContext, Serde, SerializationContext
 
@@ -178,7 +178,7 @@ class OneOf(Serde[T]):
     ) -> None:
         if schema.type == "PROTOBUF" or name.indexes is not None:
             return
-        if len(self._chosen) >= MOST_READERS:
+        if len(self._chosen) >= MOST_COMPILED:
             self._chosen.clear()
         self._chosen[data[:PREFIX_BYTES]] = core
 

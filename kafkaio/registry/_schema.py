@@ -10,6 +10,16 @@ from kafkaio._public import public
 
 #: The languages of schemas.
 SchemaType: TypeAlias = Literal["AVRO", "JSON", "PROTOBUF"]
+#: What a new version of a subject is compared with, and in which direction.
+CompatibilityLevel: TypeAlias = Literal[
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+    "NONE",
+]
 
 
 @public("kafkaio.registry")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -35,6 +35,8 @@ from kafkaio.registry._wire import (
 )
 from kafkaio.serde import DeserializationContext, SerializationContext
 
+K = TypeVar("K")
+V = TypeVar("V")
 #: Where a record names its schema.
 Wire: TypeAlias = Literal["prefix", "header"]
 #: The class of values; None for dicts.
@@ -47,8 +49,11 @@ Read: TypeAlias = Callable[[bytes, int], Any]
 #: A registry keeps a schema in one Kafka record, of a megabyte unless its topic allows
 #: more. To parse such a text takes about a second, in which the event loop stands.
 MOST_TEXT = 1_048_576
-#: Schemas that a serde keeps compiled. When it is full it begins again.
-MOST_READERS = 1000
+#: Schemas that a serde keeps compiled, for writing and for reading. When it is full it
+#: begins again.
+MOST_COMPILED = 1000
+#: Topics, and subjects, for which a serde remembers its writer; likewise.
+MOST_TOPICS = 10_000
 
 _WIRES = ("prefix", "header")
 
@@ -248,6 +253,7 @@ class SerdeCore:
         "_readers",
         "_references",
         "_registry",
+        "_writers",
     )
 
     def __init__(
@@ -264,6 +270,8 @@ class SerdeCore:
         self._of_keys: dict[str, _Writer] = {}
         self._of_values: dict[str, _Writer] = {}
         self._by_subject: dict[str, _Writer] = {}
+        # By the schema and its name: subjects of many topics have the same one.
+        self._writers: dict[tuple[int, UUID | None, Schema], _Writer] = {}
         # By the prefix of the bytes, or by the id and indexes of a header.
         self._readers: dict[object, Read] = {}
         # Of the schemas that refer to others, which only a request can find.
@@ -318,10 +326,10 @@ class SerdeCore:
     def _keep(
         self, writer: _Writer, context: SerializationContext, subject: str
     ) -> None:
-        self._by_subject[subject] = writer
+        _put(self._by_subject, subject, writer, MOST_TOPICS)
         if self._is_fixed:
             writers = self._of_keys if context.is_key else self._of_values
-            writers[context.topic] = writer
+            _put(writers, context.topic, writer, MOST_TOPICS)
 
     def _known_writer(self, subject: str) -> _Writer | None:
         options, language = self._options, self._format
@@ -333,7 +341,7 @@ class SerdeCore:
         registered = self._registry.known_id(subject, schema)
         if registered is None:
             return None
-        return self._compile_writer(replace(registered, schema=schema), {})
+        return self._writer_of(replace(registered, schema=schema), {})
 
     async def _find_writer(self, subject: str) -> _Writer:
         registered = await self._find_registered(subject)
@@ -341,7 +349,7 @@ class SerdeCore:
             raise SchemaError(subject, self._wrong_type(registered.schema))
         references = await self._find_references(registered.schema)
         # Another call may have been here while this one waited.
-        return self._by_subject.get(subject) or self._compile_writer(
+        return self._by_subject.get(subject) or self._writer_of(
             replace(registered, subject=subject), references
         )
 
@@ -386,6 +394,16 @@ class SerdeCore:
         if self._options.register:
             return await self._registry.register(subject, schema, normalize=normalize)
         return await self._registry.lookup(subject, schema, normalize=normalize)
+
+    def _writer_of(
+        self, registered: RegisteredSchema, references: Mapping[str, Schema]
+    ) -> _Writer:
+        key = registered.id, registered.guid, registered.schema
+        writer = self._writers.get(key)
+        if writer is None:
+            writer = self._compile_writer(registered, references)
+            _put(self._writers, key, writer, MOST_COMPILED)
+        return writer
 
     def _compile_writer(
         self, registered: RegisteredSchema, references: Mapping[str, Schema]
@@ -493,9 +511,7 @@ class SerdeCore:
         found = self._references.get(schema)
         if found is None:
             found = await self._registry.references(schema)
-            if len(self._references) >= MOST_READERS:
-                self._references.clear()
-            self._references[schema] = found
+            _put(self._references, schema, found, MOST_COMPILED)
         return found
 
     def _compile_reader(
@@ -511,9 +527,7 @@ class SerdeCore:
                 raise SchemaError("", self._wrong_type(schema))
             check_size(schema)
             read = self._format.reader(schema, references, name.indexes, own)
-        if len(self._readers) >= MOST_READERS:
-            self._readers.clear()
-        self._readers[key] = read
+        _put(self._readers, key, read, MOST_COMPILED)
         return read
 
     def beside(self, language: FormatPort) -> SerdeCore:
@@ -558,6 +572,13 @@ def check_size(schema: Schema) -> None:
         raise SchemaError(
             "", f"is too large: {size} characters, and {MOST_TEXT} are the most"
         )
+
+
+def _put(found: dict[K, V], key: K, value: V, most: int) -> None:
+    """Keep a value, after all others were dropped if there are too many."""
+    if len(found) >= most and key not in found:
+        found.clear()
+    found[key] = value
 
 
 class _Naming:

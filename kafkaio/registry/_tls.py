@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import field, fields
 from functools import cache
+from typing import Literal
 
 from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
@@ -45,17 +46,17 @@ class RegistryTls:
 
     truststore_location: str | None = None
     truststore_certificates: str | None = None
-    truststore_type: str | None = None
+    truststore_type: Literal["PEM", "PKCS12"] | None = None
     truststore_password: str | None = field(default=None, repr=False)
     keystore_location: str | None = None
-    keystore_type: str | None = None
+    keystore_type: Literal["PEM", "PKCS12"] | None = None
     keystore_password: str | None = field(default=None, repr=False)
     keystore_certificate_chain: str | None = None
     keystore_key: str | None = field(default=None, repr=False)
     certificate_location: str | None = None
     key_location: str | None = None
     key_password: str | None = field(default=None, repr=False)
-    endpoint_identification_algorithm: str = "https"
+    endpoint_identification_algorithm: Literal["https", "none", ""] = "https"
 
 
 def contexts_of(

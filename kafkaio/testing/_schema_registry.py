@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kafkaio._public import public
 from kafkaio._runtime.loop import running_loop
+from kafkaio.registry._schema import CompatibilityLevel
 from kafkaio.testing._registry.api import (
     Answer,
     Request,
@@ -95,7 +96,7 @@ class SchemaRegistry:
         self,
         *,
         port: int = 0,
-        compatibility: str = "BACKWARD",
+        compatibility: CompatibilityLevel = "BACKWARD",
         users: Mapping[str, str] | None = None,
         tokens: Collection[str] = (),
         tls: ssl.SSLContext | None = None,
@@ -185,7 +186,7 @@ class SchemaRegistry:
         kept = Schema(stored.given.text, schema.type, schema.references)
         return RegisteredSchema(subject, version.number, stored.id, kept, stored.guid)
 
-    def set_compatibility(self, level: str, subject: str = "") -> None:
+    def set_compatibility(self, level: CompatibilityLevel, subject: str = "") -> None:
         """Set the level of a subject, or of all that have none of their own.
 
         Args:

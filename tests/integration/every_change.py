@@ -187,6 +187,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_we_read_what_they_write",
     ),
     "test_registry_faults.py": ("test_apicurio_dies_and_comes_back",),
+    "test_registry_judgements.py": ("test_random_changes_are_judged_alike",),
     "test_rewind.py": (
         "test_three_members_go_on_from_the_new_offsets",
         "test_where_the_brokers_divide_each_moves_its_own",

@@ -1,4 +1,4 @@
-"""What mypy and pyright say of whole programs: refused ones, and those of the docs.
+"""What mypy and pyright say of whole programs: refused ones, docs and examples.
 
 Each checker runs once over all of them.
 """
@@ -263,7 +263,12 @@ def programs() -> Iterator[tuple[str, str]]:
                     yield f"{page.relative_to(ROOT)} {number}", code
 
 
-PROGRAMS: Final = {file_name(name): code for name, code in programs()}
+EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.py"))
+PAGES: Final = {file_name(name): code for name, code in programs()}
+PROGRAMS: Final = PAGES | {
+    file_name(str(path.relative_to(ROOT))): path.read_text(encoding="utf-8")
+    for path in EXAMPLES
+}
 WRONG: Final = {
     f"refused_{file_name(name)}": PRELUDE + textwrap.dedent(code)
     for name, code in REFUSED.items()
@@ -278,12 +283,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def untyped_libraries() -> Iterator[str]:
-    """The libraries without types that the project's own configuration names."""
+def about_libraries() -> Iterator[str]:
+    """What the project's own configuration says about libraries without types."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    for override in project["tool"]["mypy"]["overrides"]:
-        yield from override["module"]
-    yield from (name + end for name in MISSING for end in ("", ".*"))
+    more = [name + end for name in MISSING for end in ("", ".*")]
+    overrides = project["tool"]["mypy"]["overrides"]
+    for override in [*overrides, {"module": more, "ignore_missing_imports": True}]:
+        modules = override.pop("module")
+        yield f"[mypy-{','.join(modules)}]"
+        yield from (f"{key} = {value}" for key, value in override.items())
 
 
 @pytest.fixture(scope="module")
@@ -293,8 +301,8 @@ def by_mypy(folder: Path) -> Mapping[str, list[str]]:
     config.write_text(
         f"[mypy]\nstrict = true\nmypy_path = {ROOT}\n"
         # The decorators of a library that is not installed have no types.
-        "disable_error_code = untyped-decorator\n"
-        f"[mypy-{','.join(untyped_libraries())}]\nignore_missing_imports = true\n"
+        f"[mypy-{','.join(PAGES)}]\ndisable_error_code = untyped-decorator\n"
+        + "\n".join(about_libraries())
     )
     cache = ROOT / ".mypy_cache" / "programs"
     command = [sys.executable, "-m", "mypy", "--config-file", str(config)]
@@ -336,8 +344,9 @@ def test_a_program_of_the_docs_has_types(
 
 
 def test_the_docs_have_programs() -> None:
-    assert len(PROGRAMS) > 35
-    assert any(name.startswith("readme") for name in PROGRAMS)
+    assert len(PAGES) > 35
+    assert len(EXAMPLES) > 15
+    assert any(name.startswith("readme") for name in PAGES)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -31,6 +31,7 @@ from kafkaio.errors import KafkaError
 if TYPE_CHECKING:
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio.registry import RegisteredSchema, Registry, SchemaReference
+    from kafkaio.registry._schema import CompatibilityLevel
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -398,7 +399,7 @@ async def _compatibility(
     session: CommandSession,
     subject: str | None,
     *,
-    level: str | None,
+    level: CompatibilityLevel | None,
     registry: str | None,
 ) -> None:
     """Show or set which changes of schemas are allowed: of SUBJECT, or by default."""

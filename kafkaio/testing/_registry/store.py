@@ -15,6 +15,7 @@ from uuid import UUID
 from kafkaio.testing._registry import languages
 from kafkaio.testing._registry.errors import (
     InvalidSchema,
+    Refusal,
     incompatible,
     invalid_level,
     invalid_mode,
@@ -298,7 +299,13 @@ class SchemaStore:
     def _pinned(self, reference: Reference) -> Reference:
         """Return a reference to a version by its number."""
         number = None if reference.version == -1 else reference.version
-        found = self.version(reference.subject, number, deleted=True)
+        try:
+            found = self.version(reference.subject, number, deleted=True)
+        except Refusal as refusal:
+            raise invalid_schema(
+                f"No schema reference found for subject {reference.subject!r} and "
+                f"version {reference.version}"
+            ) from refusal
         return Reference(reference.name, reference.subject, found.number)
 
     def _collect(self, references: Sequence[Reference], texts: dict[str, str]) -> None:

@@ -117,6 +117,23 @@ async def test_functions(broker: Broker) -> None:
         assert (await anext(consumer)).value == Order(1, "anna", 1250)
 
 
+async def test_types_that_are_named(broker: Broker) -> None:
+    def dump(order: Order) -> bytes:
+        return b"dumped"
+
+    names = {"kafkaio": kafkaio, "Order": Order, "dump": dump}
+    await run_block(blocks(broker)("by_properties"), names)
+    order = Order(1, "anna", 1250)
+    for name, written in (("by_lambda", b"1"), ("by_properties", b"dumped")):
+        async with names[name] as producer:  # type: ignore[attr-defined]
+            await producer.send("orders", order)
+            await producer.send("orders", None)  # a tombstone
+        async with kafkaio.Consumer(broker.bootstrap_servers, assign=[ORDERS]) as last:
+            end = await last.position(ORDERS)
+            last.seek(ORDERS, end - 2)
+            assert [(await anext(last)).value for _ in "ab"] == [written, None]
+
+
 async def test_an_object_that_waits(broker: Broker) -> None:
     fetched: list[str] = []
 
@@ -207,7 +224,7 @@ async def test_reaching_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("REGISTRY_PASSWORD", "a secret")
     trustme.CA().cert_pem.write_to_path("ca.pem")
     names = await run_block(blocks()("registry-2.example.com"), {"Registry": Registry})
-    await run_block(blocks()("from_properties"), names)
+    await run_block(blocks()("Registry.from_properties"), names)
     assert "a secret" not in repr(names["registry"])
     assert "registry-1.example.com" in repr(names["registry"])
 

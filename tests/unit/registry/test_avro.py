@@ -21,7 +21,7 @@ from kafkaio.registry import (
     topic_name,
     topic_record_name,
 )
-from kafkaio.registry._serde import MOST_READERS, MOST_TEXT
+from kafkaio.registry._serde import MOST_COMPILED, MOST_TEXT, MOST_TOPICS
 from kafkaio.serde import DeserializationContext, SerializationContext
 from tests.unit.registry.double import MemoryRegistry
 from tests.unit.registry.through import read, settle, through, write
@@ -426,10 +426,8 @@ async def test_records_of_a_union_adopt_what_their_own_name_has() -> None:
         return {"type": "array", "items": records}
 
     text = str(UUID(int=1))
-    data = await write(
-        avro(registry, union("string", "string")),
-        [("A", {"id": text}), ("B", {"id": text})],
-    )
+    plain = avro(registry, union("string", "string"))
+    data = await write(plain, [("A", {"id": text}), ("B", {"id": text})])
     reader = avro(registry, union("string", uuid))
     assert await read(reader, data) == [{"id": text}, {"id": UUID(int=1)}]
 
@@ -569,11 +567,23 @@ async def test_a_header_with_message_indexes_is_not_avro() -> None:
 async def test_compiled_schemas_are_bounded() -> None:
     registry = MemoryRegistry()
     serde = avro(registry, "long")
-    for number in range(MOST_READERS + 10):
+    for number in range(MOST_COMPILED + 10):
         registry.by_id[number + 1] = Schema('"long"')
         data = b"\0" + (number + 1).to_bytes(4, "big") + b"\2"
         assert await read(serde, data) == 1
-    assert len(serde._core._readers) <= MOST_READERS
+    assert len(serde._core._readers) <= MOST_COMPILED
+
+
+async def test_topics_of_one_schema_share_what_is_compiled_and_are_bounded() -> None:
+    registry = MemoryRegistry()
+    serde = avro(registry, "long")
+    first = await write(serde, 1, topic="t0")
+    for number in range(MOST_TOPICS + 10):
+        assert await write(serde, 1, topic=f"t{number}") == first
+    core = serde._core
+    assert len(core._writers) == 1
+    assert len(core._of_values) <= MOST_TOPICS
+    assert len(core._by_subject) <= MOST_TOPICS
 
 
 async def test_many_first_records_at_once_compile_once() -> None:

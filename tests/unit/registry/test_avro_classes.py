@@ -345,6 +345,74 @@ def test_a_typeddict_comes_back_as_it_was() -> None:
         assert through(serde, value) == value
 
 
+@dataclass(kw_only=True)
+class Keywords:
+    a: int
+    b: int = 2
+
+
+@dataclass(init=False)
+class OwnInit:
+    a: int
+    b: int
+
+    def __init__(self, *, a: int, b: int) -> None:
+        self.a, self.b = a, b
+
+
+@dataclass
+class Derived:
+    a: int
+    b: int
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total = self.a + self.b
+
+
+@pydantic.dataclasses.dataclass
+class Checked:
+    a: int
+    b: int = pydantic.Field(ge=0)
+    c: int = pydantic.Field(default=0, exclude=True)
+
+
+class Holder(msgspec.Struct):
+    order: TOrder
+    lines: list[TLine]
+
+
+def test_a_key_that_was_left_out_stays_out_inside_of_other_classes() -> None:
+    order: TOrder = {"id": UUID(int=1), "status": Status.NEW, "lines": []}
+    value = Holder(order, [{"sku": "a", "quantity": 1}])
+    assert through(Avro(Holder, MemoryRegistry()), value) == value
+
+
+@pydantic.dataclasses.dataclass
+class Aliased:
+    kind: str = pydantic.Field(alias="class")
+
+
+def test_an_alias_may_be_a_word_of_python() -> None:
+    value = Aliased(**{"class": "a"})
+    assert through(Avro(Aliased, MemoryRegistry()), value) == value
+    assert schema_of(Aliased)["fields"] == [{"name": "class", "type": "string"}]
+
+
+@pytest.mark.parametrize("kind", [Keywords, OwnInit, Derived, Checked])
+def test_the_constructor_of_the_class_is_called(kind: Any) -> None:
+    assert through(Avro(kind, MemoryRegistry()), kind(a=1, b=2)) == kind(a=1, b=2)
+    assert [each["name"] for each in schema_of(kind)["fields"]] == ["a", "b"]
+
+
+def test_what_a_constructor_refuses_is_one_clear_error() -> None:
+    registry = MemoryRegistry()
+    value = Checked(1, 2)
+    value.b = -1
+    with pytest.raises(SerializationError, match="Checked refuses"):
+        through(Avro(Checked, registry), value)
+
+
 def test_a_typeddict_that_is_a_dict_already_is_passed_on() -> None:
     serde: Avro[Any] = Avro(TLine, MemoryRegistry())
     codec = serde._format._codec

@@ -91,6 +91,7 @@ async def test_a_registration_makes_an_id_known(fake: FakeRegistry) -> None:
         await registry.schema(1)
     found = await registry.register("orders", SCHEMA)
     assert found.id == 1
+    assert registry.statistics().unknown == 0
     assert await registry.schema(1) == SCHEMA
 
 
@@ -341,6 +342,7 @@ async def test_deleting_forgets(fake: FakeRegistry) -> None:
     await registry.register("others", SCHEMA)
     await registry.register("orders", OTHER)
     await registry.latest("orders")
+    assert registry.known_id("orders", SCHEMA) is not None
     assert await registry.delete("orders", 1) == [1]
     assert registry.known_id("orders", SCHEMA) is None
     assert registry.known_latest("orders") is None
@@ -479,6 +481,8 @@ async def test_a_registry_that_was_restarted(fake: FakeRegistry) -> None:
         await fake.start()
         assert await registry.versions("orders") == [1]
     assert fake.connections == 2
+    # It was seen before a request was written into it.
+    assert registry.statistics().retries == 0
 
 
 def test_on_anyio() -> None:

@@ -392,6 +392,18 @@ async def test_one_that_is_cancelled_does_not_end_the_others(
     assert len(fake.asked) == 1
 
 
+async def test_a_request_that_hangs_holds_back_no_other(fake: FakeRegistry) -> None:
+    fake.add("orders", SCHEMA.text)
+    fake.faults.append(fake.hang)
+    registry = Registry(fake.url, timeout=HANGS)
+    async with registry:
+        hanging = asyncio.ensure_future(registry.schema(1))
+        await fake.until(lambda: bool(fake.asked))
+        assert await registry.versions("orders") == [1]
+        hanging.cancel()
+        await asyncio.wait([hanging])
+
+
 async def test_when_all_are_cancelled_the_request_ends(fake: FakeRegistry) -> None:
     fake.always = fake.hang
     registry = Registry(fake.url, timeout=HANGS)

@@ -123,7 +123,7 @@ def test_what_is_read_by_id_version_and_lookup(api: Api) -> None:
                 "schema": INT,
                 "references": [{"name": "x", "subject": "none", "version": 1}],
             },
-            (404, 40401),
+            (422, 42201),
         ),
         (
             "POST /subjects/a/versions",
