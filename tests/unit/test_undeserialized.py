@@ -242,7 +242,7 @@ async def test_other_partitions_are_read_between_two_errors(
                 )
             except DeserializationError as error:
                 errors.append(error)
-        assert len(errors) < 10
+        assert len(errors) < 1000
     assert values(seen) == ["0", "1", "2"]
 
 
