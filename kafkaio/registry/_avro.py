@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from kafkaio.registry._client import Registry
 
 T = TypeVar("T")
+#: Characters of fastavro's reason in an error.
+_MOST_REASON = 200
 
 
 @public("kafkaio.registry")
@@ -542,6 +544,13 @@ def _misfit(fault: Fault) -> SerializationError:
     return SerializationError(f"{field or 'the value'} {fault.reason}", field=field)
 
 
+def _reader_function(*, is_tagged: bool) -> Callable[..., Any]:
+    read: Callable[..., Any] = fastavro().schemaless_reader
+    if not is_tagged:
+        return read
+    return partial(read, return_record_name=True, return_record_name_override=True)
+
+
 def _compile_read(
     writer: ParsedAvro,
     reader: ParsedAvro | None,
@@ -557,7 +566,8 @@ def _compile_read(
         is_tagged: whether a record in a union is a tuple of its name and the dict.
         codec: makes the instances; None for dicts.
     """
-    schemaless_reader = fastavro().schemaless_reader
+    is_tagged = is_tagged and (reader or writer).has_record_union
+    schemaless_reader = _reader_function(is_tagged=is_tagged)
     writer_schema = writer.schema
     reader_schema = None if reader is None else reader.schema
     is_shared = reader is not None and decode_defaults(reader)
@@ -565,12 +575,6 @@ def _compile_read(
     most_unguarded: float = -1 if writer.needs_guard else inf
     if read_all_digits(writer):
         most_unguarded = min(most_unguarded, 8 * MOST_DECIMAL)
-    if is_tagged and (reader or writer).has_record_union:
-        schemaless_reader = partial(
-            schemaless_reader,
-            return_record_name=True,
-            return_record_name_override=True,
-        )
     build = None if codec is None else codec.build
 
     def read(data: bytes, start: int) -> Any:
@@ -603,8 +607,12 @@ def _compile_read(
 
 def _unreadable(error: Exception) -> SerializationError:
     if type(error).__name__ == "SchemaResolutionError":
+        # fastavro's text may have both schemas, and all that they use.
+        reason = str(error)
+        if len(reason) > _MOST_REASON:
+            reason = f"{reason[:_MOST_REASON]}..."
         return SerializationError(
-            f"what was written cannot be read by the reader's schema: {error}"
+            f"what was written cannot be read by the reader's schema: {reason}"
         )
     if isinstance(error, EOFError):
         return SerializationError("the data is truncated")

@@ -53,7 +53,7 @@ class Rule:
         to_columns: how whole batches become columns; None if no deserializer does that.
     """
 
-    __slots__ = ("_option", "key", "to_columns", "value")
+    __slots__ = ("_option", "_plain", "key", "to_columns", "value")
 
     def __init__(self, key: object, value: object, option: str = "") -> None:
         self.key: Call | None = None if key is None else call_of(key, "deserialize")
@@ -61,6 +61,9 @@ class Rule:
             None if value is None else call_of(value, "deserialize")
         )
         self._option = option
+        # Of values and of keys, the last type that was found not to be awaitable: most
+        # have one type, and to look for `__await__` costs half as much as all the rest.
+        self._plain: list[type] = [bytes, bytes]
         of_key, of_value = _to_arrow(key), _to_arrow(value)
         self.to_columns: ToColumns | None = (
             None if of_key is None and of_value is None else ToColumns(of_key, of_value)
@@ -89,8 +92,15 @@ class Rule:
             if failure is error:
                 raise
             raise failure from error
-        if type(found) is CoroutineType and not call.is_method:
-            raise self.refuse(found, is_key=is_key)
+        kind = type(found)
+        if kind is CoroutineType:
+            if not call.is_method:
+                raise self.refuse(found, is_key=is_key)
+        elif kind is not self._plain[is_key] and call.is_method:
+            # Futures, and the coroutines of compiled code, have types of their own.
+            if hasattr(kind, "__await__"):
+                return _result_of(found)
+            self._plain[is_key] = kind
         return found
 
     def refuse(
@@ -100,6 +110,10 @@ class Rule:
         coroutine.close()
         part = "key" if is_key else "value"
         return returned_coroutine(part + self._option, "deserialize")
+
+
+async def _result_of(awaitable: Awaitable[object]) -> object:
+    return await awaitable
 
 
 class Pending:

@@ -449,3 +449,22 @@ def test_a_function_that_returns_a_coroutine_is_an_error_of_the_program() -> Non
     ):
         rule.begin(record(), is_key=False)
     assert made[0].cr_frame is None  # it was closed
+
+
+async def test_any_awaitable_of_a_method_is_awaited() -> None:
+    class Ahead:
+        """Has asked already, as a cache of futures has."""
+
+        def deserialize(self, data: bytes, context: object) -> object:
+            if data == b"v":
+                return data
+            future = asyncio.get_running_loop().create_future()
+            future.set_result(data + b"!")
+            return future
+
+    rule = Rule(Ahead(), Ahead())
+    for _ in range(2):
+        found = rule.begin(record(), is_key=True)
+        assert isinstance(found, Coroutine)
+        assert await found == b"k!"
+        assert rule.begin(record(), is_key=False) == b"v"

@@ -239,6 +239,16 @@ def test_a_decimal_is_not_rounded_to_the_digits_of_its_schema(size: int | None) 
     assert decode(decimal_of(size), data) == Decimal("123456.78")
 
 
+def test_an_error_does_not_have_whole_schemas_in_it() -> None:
+    fields = [{"name": f"field_{number}", "type": "int"} for number in range(100)]
+    serde = serde_of({"type": "record", "name": "Wide", "fields": fields})
+    registry: Any = serde._core._registry
+    other = registry.add("other", Schema('"int"')).id
+    with pytest.raises(SerializationError, match="reader's schema") as raised:
+        drive(read(serde, b"\0" + other.to_bytes(4, "big") + number(1)))
+    assert len(str(raised.value)) < 400
+
+
 def test_many_decimals_of_a_large_record_are_read() -> None:
     amounts = {"type": "array", "items": decimal_of(None)}
     items = 10_000 * (number(2) + (1234).to_bytes(2, "big"))
