@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from collections import OrderedDict
 from datetime import UTC, date, datetime, time as time_of_day
 from decimal import Decimal
