@@ -445,8 +445,10 @@ class DeserializationError(KafkaError):
 class RegistryError(KafkaError):
     """A schema registry could not be reached, or refused a request.
 
-    While ``retriable`` is true nothing is wrong with the record at hand: it is neither
-    passed over nor passed to a dead letter.
+    It says nothing about the record at hand, unless it is a `SchemaError`: the record
+    is neither passed over nor passed to a dead letter, and its partition is tried again
+    after a back-off. That holds if ``retriable`` is false, too, as with a login that is
+    refused: once it is mended the records are read.
 
     Attributes:
         status: the status of HTTP; None if there was no answer.

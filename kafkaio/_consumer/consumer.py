@@ -511,9 +511,10 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             RecordTooLarge: a batch exceeds ``max_response_size`` or
                 ``max_decompressed_batch_size``; likewise.
             DeserializationError: a deserializer raised; likewise.
-            KafkaError: a deserializer raised this, and it is ``retriable``; or, as
-                RequestTimeout, it took longer than ``default_api_timeout_ms``. The
-                record is tried again after a back-off.
+            KafkaError: a deserializer raised this, and it is ``retriable`` or a
+                `RegistryError` that is not about a schema; or, as RequestTimeout, it
+                took longer than ``default_api_timeout_ms``. The record is tried again
+                after a back-off.
             InvalidTopic: the name of a subscribed topic is illegal. Raised once; the
                 other topics are read on.
             UsageError: another task reads at the same time, or nothing is to be read:
@@ -717,8 +718,9 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
                 compared as bytes, before they are deserialized.
             retry: which failed records are tried again, and when; None for none.
             dead_letter: called with a record, not deserialized, and the exception of
-                its last attempt (a retriable `KafkaError` of a deserializer is none: it
-                is reported to the observer and tried again without end); a
+                its last attempt (an error of a deserializer that says nothing about the
+                record, such as that of a registry that is down, is none: it is reported
+                to the observer and tried again without end); a
                 `DeadLetter`, or any coroutine function. The record is finished when it
                 returns. A batch that cannot be read comes as one record, whose value is
                 the bytes of the batch, with a `CorruptRecord` or `RecordTooLarge`. With

@@ -53,6 +53,7 @@ class Reply:
         status: the status of HTTP; 0 if there was no answer.
         body: the body.
         problem: why there is no answer that could be read; empty if there is one.
+        is_too_large: whether the problem is the size of the answer.
         is_final: whether the same problem is certain to come again from this address.
         may_be_done: whether the registry may have done what was asked.
         retry_after: the header of this name.
@@ -62,6 +63,7 @@ class Reply:
     status: int = 0
     body: bytes = field(default=b"", repr=False)
     problem: str = ""
+    is_too_large: bool = False
     is_final: bool = False
     may_be_done: bool = True
     retry_after: str = ""
@@ -124,13 +126,13 @@ def error_of(reply: Reply, where: Where, tried: str = "") -> RegistryError:
         tried: how often, in words; empty for once.
     """
     if reply.problem:
+        what = where.clean(reply.problem)
+        if reply.is_too_large:
+            return SchemaError(where.subject, f"{where}: {what}", status=reply.status)
         status = reply.status or None
+        # A registry whose certificate is mended answers again.
         return RegistryError(
-            _joined(f"{where}: {where.clean(reply.problem)}", tried),
-            status=status,
-            # A registry whose certificate is mended answers again; one whose schema
-            # is too large will not.
-            retriable=status is None,
+            _joined(f"{where}: {what}", tried), status=status, retriable=status is None
         )
     code, said = _said(reply.body)
     reason = where.clean(said)

@@ -239,7 +239,9 @@ class _Compiler:
         parts = list(zip(fields, forms, strict=True))
         # One that is in itself was referred to before this was known.
         form.is_lax = all(
-            field.argument == field.key and (each.back is None or each.is_lax)
+            field.argument == field.key
+            and not field.is_optional
+            and (each.back is None or each.is_lax)
             for field, each in parts
         )
         if is_dict:
@@ -317,11 +319,14 @@ class _Compiler:
             entries[field.argument] = value
         lines = [f"def build_{name}(v):"]
         if not is_lax:
-            names = [""] * len(entries)
-            if not takes_positions(kind):
-                names = [f"{each}=" for each in entries]
-            values = zip(names, entries.values(), strict=True)
-            arguments = ", ".join(f"{each}{value}" for each, value in values)
+            if takes_positions(kind):
+                arguments = ", ".join(entries.values())
+            else:
+                # As a dict, since an alias need not be an identifier.
+                items = ", ".join(
+                    f"{each!r}: {value}" for each, value in entries.items()
+                )
+                arguments = f"**{{{items}}}"
             return [*lines, f"    return kind_{name}({arguments})"]
         self._names[f"validate_{name}"] = _validator(kind, library)
         items = ", ".join(f"{each!r}: {value}" for each, value in entries.items())

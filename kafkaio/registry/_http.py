@@ -421,7 +421,7 @@ async def _read(response: httpcore.Response, max_bytes: int) -> Reply:
         body += chunk
         if len(body) > max_bytes:
             what = f"the answer has more than max_schema_bytes={max_bytes} bytes"
-            return Reply(status, problem=what, is_final=True)
+            return Reply(status, problem=what, is_too_large=True, is_final=True)
     return Reply(
         status,
         bytes(body),

@@ -7,6 +7,7 @@ had or does not start, the tests that need it fail.
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tarfile
 import tempfile
@@ -29,6 +30,7 @@ __all__ = ["Apicurio", "ApicurioNotStarted"]
 _VERSION: Final = "3.3.3"
 _SHA256: Final = "8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63"
 _JAVA: Final = 21
+_DOWNLOADS: Final = 2
 _FLAGS: Final = (
     *("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
     "-Djava.net.preferIPv4Stack=true",
@@ -55,32 +57,44 @@ def _fetch() -> Path:
     place = cache_directory() / "programs" / f"apicurio-registry-{_VERSION}"
     if place.exists():
         return place
-    try:
-        component = maven_context().project("io.apicurio", "apicurio-registry-app")
-        artifact = component.at_version(_VERSION).artifact(
-            classifier="all", packaging="tar.gz"
-        )
-        archive = Path(artifact.resolve())
-    # jgo raises errors of several libraries.
-    except Exception as error:
-        raise ApicurioNotStarted(
-            f"Apicurio {_VERSION} is not there: {error}"
-        ) from error
-    if (found := sha256_of(archive)) != _SHA256:
-        raise ApicurioNotStarted(f"{archive} has SHA-256 {found}, pinned is {_SHA256}")
     place.parent.mkdir(parents=True, exist_ok=True)
-    # Beside its place, and renamed when it is whole: another process may do the same.
+    # One process fetches it: jgo takes the half of a file, which another one is
+    # writing, for the whole.
+    with (place.parent / f"{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            _unpack(_archive(), place)
+    return place
+
+
+def _archive() -> Path:
+    """Return the archive, which is fetched again if a download was cut off."""
+    found = ""
+    for _ in range(_DOWNLOADS):
+        try:
+            component = maven_context().project("io.apicurio", "apicurio-registry-app")
+            artifact = component.at_version(_VERSION).artifact(
+                classifier="all", packaging="tar.gz"
+            )
+            archive = Path(artifact.resolve())
+        # jgo raises errors of several libraries.
+        except Exception as error:
+            raise ApicurioNotStarted(f"no Apicurio {_VERSION}: {error}") from error
+        if (found := sha256_of(archive)) == _SHA256:
+            return archive
+        archive.unlink()
+    raise ApicurioNotStarted(f"Apicurio has SHA-256 {found}, pinned is {_SHA256}")
+
+
+def _unpack(archive: Path, place: Path) -> None:
+    # Beside its place, and renamed when it is whole: it may be interrupted.
     near = Path(tempfile.mkdtemp(prefix=".apicurio-", dir=place.parent))
     try:
         with tarfile.open(archive) as content:
             content.extractall(near, filter="data")
         near.rename(place)
-    except OSError:
-        if not place.exists():
-            raise
     finally:
         shutil.rmtree(near, ignore_errors=True)
-    return place
 
 
 class Apicurio:

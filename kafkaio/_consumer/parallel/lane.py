@@ -246,6 +246,10 @@ class Lane(Generic[K_co, V_co]):
     If a lane is over while its partition is still assigned (the body left its loop),
     another lane follows, which begins at the first unfinished record.
 
+    A record that cannot be deserialized, or a batch that cannot be read, is raised by
+    the lane of its partition alone. ``consumer.seek(error.topic_partition,
+    error.next_offset)`` goes past it, and the lane goes on from there.
+
     Only one task may read a lane at a time.
     """
 

@@ -5,8 +5,9 @@ of all others are deserialized by the options. Nothing here waits: where a deser
 returns a coroutine, the record is `Pending`, and its caller decides who awaits it.
 
 An exception of a deserializer becomes a `DeserializationError`, because the record is
-the reason. A `KafkaError` that is retriable passes as it is: a registry that is down
-says nothing about the record.
+the reason. A `KafkaError` that is retriable passes as it is, and so does a
+`RegistryError` that is not about a schema: a registry that is down, or refuses the
+login, says nothing about the record.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from kafkaio._config import ConsumerConfig
 from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
-from kafkaio.errors import DeserializationError, KafkaError, RequestTimeout
+from kafkaio.errors import (
+    DeserializationError,
+    KafkaError,
+    RegistryError,
+    RequestTimeout,
+    SchemaError,
+)
 from kafkaio.serde import DeserializationContext, Topic
 from kafkaio.types import Record
 
@@ -67,7 +74,7 @@ class Rule:
 
         Raises:
             DeserializationError: the deserializer raised.
-            KafkaError: it raised this, which is retriable.
+            KafkaError: it raised this, which says nothing about the record.
             ConfigurationError: it is a function and returned a coroutine.
         """
         call = self.key if is_key else self.value
@@ -146,7 +153,7 @@ class Pending:
         Raises:
             DeserializationError: a deserializer raised.
             RequestTimeout: it took longer than ``default_api_timeout_ms``.
-            KafkaError: a deserializer raised this, which is retriable.
+            KafkaError: a deserializer raised this; it says nothing about the record.
         """
         with anyio.move_on_after(self._owner.timeout):
             return await self.unlimited()
@@ -166,7 +173,7 @@ class Pending:
 
         Raises:
             DeserializationError: a deserializer raised.
-            KafkaError: a deserializer raised this, which is retriable.
+            KafkaError: a deserializer raised this; it says nothing about the record.
         """
         try:
             return await self._result()
@@ -265,12 +272,16 @@ class Deserializers:
 
     def _by_topic(self, record: Record) -> Record | Pending:
         rule = self._typed.get(record.topic, self._default)
-        key = rule.begin(record, is_key=True)
-        if type(key) is CoroutineType:
-            return Pending(self, record, rule, None, key, is_key=True)
-        value = rule.begin(record, is_key=False)
-        if type(value) is CoroutineType:
-            return Pending(self, record, rule, key, value, is_key=False)
+        key: object = record.key
+        value: object = record.value
+        if rule.key is not None and key is not None:
+            key = rule.begin(record, is_key=True)
+            if type(key) is CoroutineType:
+                return Pending(self, record, rule, None, key, is_key=True)
+        if rule.value is not None and value is not None:
+            value = rule.begin(record, is_key=False)
+            if type(value) is CoroutineType:
+                return Pending(self, record, rule, key, value, is_key=False)
         return converted(record, key, value)
 
 
@@ -320,6 +331,10 @@ def _to_arrow(deserializer: object) -> ToArrow | None:
 
 def is_passing(error: BaseException) -> bool:
     """Whether an error says nothing about the record: a later attempt may succeed."""
+    # A registry that refuses the login refuses it for good records: a password that has
+    # expired must not send them to a dead letter. A schema is the record's own.
+    if isinstance(error, RegistryError) and not isinstance(error, SchemaError):
+        return True
     return isinstance(error, KafkaError) and error.retriable
 
 

@@ -377,6 +377,28 @@ class Checked:
     c: int = pydantic.Field(default=0, exclude=True)
 
 
+class Holder(msgspec.Struct):
+    order: TOrder
+    lines: list[TLine]
+
+
+def test_a_key_that_was_left_out_stays_out_inside_of_other_classes() -> None:
+    order: TOrder = {"id": UUID(int=1), "status": Status.NEW, "lines": []}
+    value = Holder(order, [{"sku": "a", "quantity": 1}])
+    assert through(Avro(Holder, MemoryRegistry()), value) == value
+
+
+@pydantic.dataclasses.dataclass
+class Aliased:
+    kind: str = pydantic.Field(alias="class")
+
+
+def test_an_alias_may_be_a_word_of_python() -> None:
+    value = Aliased(**{"class": "a"})
+    assert through(Avro(Aliased, MemoryRegistry()), value) == value
+    assert schema_of(Aliased)["fields"] == [{"name": "class", "type": "string"}]
+
+
 @pytest.mark.parametrize("kind", [Keywords, OwnInit, Derived, Checked])
 def test_the_constructor_of_the_class_is_called(kind: Any) -> None:
     assert through(Avro(kind, MemoryRegistry()), kind(a=1, b=2)) == kind(a=1, b=2)

@@ -127,10 +127,8 @@ def test_items_that_take_no_bytes_are_bounded(items: Any) -> None:
     schema = {"type": "array", "items": items}
     assert len(decode(schema, number(1000) + number(0))) == 1000
     for count in (2**20, 2**60):
-        began = time.monotonic()
         with pytest.raises(SerializationError, match="items that take no bytes"):
             decode(schema, number(count) + number(0))
-        assert time.monotonic() - began < 5
     with pytest.raises(SerializationError, match="items that take no bytes"):
         decode(schema, (number(60_000) * 3) + number(0))
 

@@ -307,7 +307,7 @@ async def test_a_registry_that_answers_for_another_subject(fake: FakeRegistry) -
 async def test_an_answer_that_is_too_large(fake: FakeRegistry) -> None:
     large = json.dumps({"schema": "x" * 10_000_000}).encode()
     fake.always = Answer(200, large)
-    with pytest.raises(RegistryError, match="max_schema_bytes=4194304") as caught:
+    with pytest.raises(SchemaError, match="max_schema_bytes=4194304") as caught:
         await Registry(fake.url).schema(1)
     assert not caught.value.retriable
     assert len(fake.asked) == 1
@@ -318,7 +318,7 @@ async def test_an_answer_that_is_too_large(fake: FakeRegistry) -> None:
 async def test_an_answer_without_an_end(fake: FakeRegistry) -> None:
     # The size is not announced, and there is no end.
     fake.always = raw(b"x" * 100_000)
-    with pytest.raises(RegistryError, match="more than max_schema_bytes=1000 bytes"):
+    with pytest.raises(SchemaError, match="more than max_schema_bytes=1000 bytes"):
         await Registry(fake.url, max_schema_bytes=1_000).schema(1)
 
 

@@ -46,7 +46,7 @@ service Orders { rpc Watch (stream Order) returns (stream .shop.v1.Order.Line); 
 
 
 def same(first: str, second: str) -> bool:
-    return parse(first, {}).file == parse(second, {}).file
+    return bool(parse(first, {}).file == parse(second, {}).file)
 
 
 def test_text_becomes_a_descriptor() -> None:
