@@ -65,6 +65,9 @@ class _Assignment:
     running: int = 0
     is_queued: bool = False
     takes_more: bool = True
+    is_draining: bool = False
+    # Those of the retries that were parked until a time.
+    parked: set[Job] = field(default_factory=set)
     # Held back until `go_on`, in the order of their offsets; None if nothing is.
     later: list[Job] | None = None
 
@@ -78,12 +81,14 @@ class Job:
         assignment: the assignment under which it came.
         strand: the strand that it belongs to; None for one of its own.
         attempts: how often it was begun.
+        is_dropped: whether it is not to be begun again.
     """
 
     record: Record
     assignment: _Assignment
     strand: object
     attempts: int = 0
+    is_dropped: bool = False
 
 
 def _key(record: Record) -> object:
@@ -172,13 +177,17 @@ class Schedule:
         """Begin no record behind the last one that was begun.
 
         Records before that one are still begun, so that in the end everything up to it
-        is finished. Otherwise the partition's next owner would repeat some records.
+        is finished. Otherwise the partition's next owner would repeat some records. But
+        those that are parked until a time, now or later, are dropped with all behind
+        them: they may be parked again and again, and would keep the partition for ever.
         """
         assignment = self._assignments.get(tp)
         if assignment is not None:
             assignment.takes_more = False
+            assignment.is_draining = True
             assignment.later = None
             self._drop_after(assignment, assignment.last_begun)
+            self._drop_parked(assignment)
 
     def stop_adding(self) -> None:
         """Take no more records, until `go_on`; those in hand are begun."""
@@ -343,6 +352,10 @@ class Schedule:
             job.assignment.running -= 1
         else:
             self.retry(job, until)
+            if self.is_current(job):
+                job.assignment.parked.add(job)
+                if job.assignment.is_draining:
+                    self._drop_parked(job.assignment)
 
     def unpark(self, job: Job) -> None:
         """Let a parked record be begun again, before the others of its partition."""
@@ -353,7 +366,8 @@ class Schedule:
         """Make the records ready whose retry is due."""
         while self._retries and self._retries[0][0] <= now:
             _, _, job = heappop(self._retries)
-            if self.is_current(job):
+            job.assignment.parked.discard(job)
+            if self.is_current(job) and not job.is_dropped:
                 self._ready_first(job)
 
     def next_wake(self) -> float | None:
@@ -394,6 +408,17 @@ class Schedule:
             assignment.is_queued = False
             self._queue.remove(assignment)
         return dropped
+
+    def _drop_parked(self, assignment: _Assignment) -> None:
+        parked = assignment.parked
+        if not parked:
+            return
+        last = min(map(_offset, parked)) - 1
+        for job in parked:
+            job.is_dropped = True
+        assignment.in_hand -= len(parked)
+        parked.clear()
+        self._drop_after(assignment, last)
 
     def _append_behind(self, job: Job) -> None:
         strands = job.assignment.strands

@@ -19,6 +19,7 @@ from kafkaio.errors import (
     ClosedError,
     DeserializationError,
     InternalError,
+    RegistryError,
     UsageError,
 )
 from kafkaio.serde import Topic
@@ -559,6 +560,34 @@ async def test_a_revoke_waits_for_the_handlers_of_its_partition(
         await two.close()
     assert len(work.done) + len(others.done) == 11
     assert len({*work.done, *others.done}) == 11
+
+
+async def test_a_revoke_does_not_wait_for_a_registry_that_is_down(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    def decode(data: bytes) -> bytes:
+        if data == b"b":
+            raise RegistryError("down", retriable=True)
+        return data
+
+    for tp in ORDERS:
+        fill(logs, tp, b"a", b"b", b"c")
+    work, others = Work(), Work()
+    one, two = make(**MEMBER, key_deserializer=decode), make(**MEMBER)
+    async with one, Running(one, work):
+        await work.until_done(6)
+        await two.start()
+        async with Running(two, others):
+            await eventually(lambda: len(two.assignment) == 1)
+            (moved,) = two.assignment
+            # What was finished behind the first unfinished record is done again.
+            await others.until_done(2)
+            assert sorted(others.done) == [(moved.partition, 1), (moved.partition, 2)]
+            assert committed(group, moved) in {1, 3}
+        # Nor does closing wait.
+        await asyncio.wait_for(one.close(), 5)
+        await two.close()
+    assert [committed(group, tp) for tp in ORDERS if tp != moved] == [1, 1]
 
 
 async def test_an_idle_partition_goes_at_once(

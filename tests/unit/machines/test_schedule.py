@@ -167,6 +167,32 @@ def test_draining_ends_with_the_last_that_was_begun() -> None:
     assert schedule.ready == schedule.in_hand == 0
 
 
+@pytest.mark.parametrize("is_before", [True, False])
+def test_draining_does_not_wait_for_what_is_parked_until_a_time(
+    is_before: bool,
+) -> None:
+    # As while a registry is down: it would be parked again and again.
+    schedule = opened(ordering="none", tps=[A])
+    schedule.add(A, [record(n, b"a") for n in range(5)])
+    jobs = [begin(schedule) for _ in range(4)]
+    schedule.finished(jobs[3])
+    if is_before:
+        schedule.drain(A)
+    schedule.park(jobs[1], 1.0)
+    schedule.retry(jobs[2], 1.0)
+    if not is_before:
+        schedule.drain(A)
+    assert not schedule.is_drained(A)
+    schedule.wake(1.0)
+    assert begin(schedule) is jobs[2]  # a handler has begun it
+    assert schedule.next() is None
+    schedule.finished(jobs[2])
+    assert not schedule.is_drained(A)
+    schedule.finished(jobs[0])
+    assert schedule.is_drained(A)
+    assert schedule.first_unfinished(A) == FirstUnfinished(1, 0)
+
+
 def test_draining_what_was_not_begun_ends_at_once() -> None:
     schedule = opened("none")
     schedule.add(A, [record(0), record(1)])
@@ -272,6 +298,9 @@ class Model(RuleBasedStateMachine):
         self.done: dict[TopicPartition, set[int]] = {A: set(), B: set()}
         self.running: list[Job] = []
         self.parked: list[Job] = []
+        # When those are due that wait for a time, and which of them are parked.
+        self.due: dict[Job, float] = {}
+        self.put_off: set[Job] = set()
         # Jobs that were parked once: beginning them again is no further attempt.
         self.again: set[Job] = set()
         self.draining: set[TopicPartition] = set()
@@ -335,7 +364,9 @@ class Model(RuleBasedStateMachine):
     @precondition(lambda self: self.running)
     @rule(index=st.integers(0, 99), delay=st.integers(0, 3))
     def fail(self, index: int, delay: int) -> None:
-        self.schedule.retry(self.take(index), self.now + delay)
+        job = self.take(index)
+        self.schedule.retry(job, self.now + delay)
+        self.due[job] = self.now + delay
 
     @precondition(lambda self: self.running)
     @rule(index=st.integers(0, 99), delay=st.none() | st.integers(0, 3))
@@ -347,6 +378,36 @@ class Model(RuleBasedStateMachine):
         self.again.add(job)
         if delay is None:
             self.parked.append(job)
+            return
+        self.due[job] = self.now + delay
+        self.put_off.add(job)
+        if self.schedule.is_current(job) and job.assignment.tp in self.draining:
+            self.give_back(job.assignment.tp)
+
+    def give_back(self, tp: TopicPartition) -> None:
+        """Drop what is put off, and all behind that nobody has begun."""
+        mine = [
+            job
+            for job in self.put_off
+            if job.assignment.tp == tp and self.schedule.is_current(job)
+        ]
+        if not mine:
+            return
+        first = min(job.record.offset for job in mine)
+        self.put_off -= set(mine)
+        busy = {
+            job.record.offset
+            for job in (*self.running, *self.parked, *(self.due.keys() - set(mine)))
+            if job.assignment.tp == tp and self.schedule.is_current(job)
+        }
+        self.dropped[tp] |= {job.record.offset for job in mine}
+        self.dropped[tp] |= {
+            n
+            for n in self.handed[tp]
+            if n >= first and n not in self.done[tp] and n not in busy
+        }
+        for job in mine:
+            del self.due[job]
 
     @precondition(lambda self: self.parked)
     @rule(index=st.integers(0, 99))
@@ -357,6 +418,9 @@ class Model(RuleBasedStateMachine):
     def wake(self, seconds: int) -> None:
         self.now += seconds
         self.schedule.wake(self.now)
+        for job in [job for job, at in self.due.items() if at <= self.now]:
+            del self.due[job]
+            self.put_off.discard(job)
         due = self.schedule.next_wake()
         assert due is None or due > self.now
 
@@ -368,6 +432,7 @@ class Model(RuleBasedStateMachine):
         self.waiting[tp].clear()
         last = self.last_begun[tp]
         self.dropped[tp] |= {n for n in self.handed[tp] if n > last}
+        self.give_back(tp)
 
     @rule()
     def stop_adding(self) -> None:
