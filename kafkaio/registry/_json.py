@@ -400,7 +400,8 @@ class _Validator:
         kind = jsonschema.validators.validator_for(loaded)
         try:
             kind.check_schema(loaded)
-            quick = jsonschema.validators.extend(kind, {"uniqueItems": _repetitions})
+            extend: Any = jsonschema.validators.extend
+            quick = extend(kind, {"uniqueItems": _repetitions})
             self._validator = quick(loaded, registry=resources)
         except (jsonschema.SchemaError, RecursionError) as error:
             reason = getattr(error, "message", None) or "nested too deeply"

@@ -665,7 +665,7 @@ class Runner:
         self._group.start_soon(wait, name="kafkaio run: deserialize")
 
     def _not_deserialized(self, job: Job, error: Exception) -> None:
-        if isinstance(error, ConfigurationError):
+        if isinstance(error, ConfigurationError | ClosedError):
             # Not of the record: every one would fail alike.
             self._give_up(job, error)
         elif is_passing(error) and not self._unreadable.has(job.record):

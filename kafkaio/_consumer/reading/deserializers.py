@@ -24,6 +24,7 @@ from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
 from kafkaio.errors import (
+    ClosedError,
     DeserializationError,
     KafkaError,
     RegistryError,
@@ -194,11 +195,17 @@ class Pending:
     async def _awaited(
         self, coroutine: Coroutine[Any, Any, Any], *, is_key: bool
     ) -> object:
+        awaits = self._owner.awaits
         try:
-            if (awaits := self._owner.awaits) is not None:
+            if awaits is not None:
                 return await awaits(lambda: coroutine)
             return await coroutine
         except Exception as error:
+            if awaits is not None and isinstance(error, ClosedError):
+                # It was cancelled where it ran, which says nothing about the record.
+                raise ClosedError(
+                    f"the deserializer of {_place(self.record)} was cancelled"
+                ) from error
             failure = failure_of(self.record, error, is_key=is_key)
             if failure is error:
                 raise

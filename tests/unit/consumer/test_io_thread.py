@@ -921,3 +921,34 @@ async def test_the_loop_of_transactions_runs_in_the_users_thread() -> None:
         await running
     places = [(n, offset) for n in (0, 1) for offset in range(COUNT // 2)]
     assert sorted(producer.committed) == places  # type: ignore[type-var]
+
+
+@real
+async def test_a_deserializer_that_was_cancelled_is_not_the_fault_of_the_record():
+    class Cancelled:
+        async def deserialize(self, data, context):
+            raise asyncio.CancelledError
+
+    dead: list[Record] = []
+
+    async def bury(record, error):
+        dead.append(record)
+
+    async def handle(record): ...
+
+    async with Broker(topics={"t": 1}) as broker:
+        async with Producer(broker.bootstrap_servers) as producer:
+            await producer.send("t", b"v")
+        async with Consumer(
+            broker.bootstrap_servers,
+            topics="t",
+            group_id="g",
+            io_thread=True,
+            auto_offset_reset="earliest",
+            value_deserializer=Cancelled(),
+        ) as consumer:
+            with pytest.raises(ClosedError, match="deserializer of t-0 at offset 0"):
+                await anext(consumer)
+            with pytest.raises(ClosedError, match="deserializer of t-0 at offset 0"):
+                await consumer.run(handle, dead_letter=bury)
+    assert not dead
