@@ -86,6 +86,11 @@ def partition_of(partition: object) -> TopicPartition:
     if not isinstance(partition, tuple) or len(partition) != 2:
         raise ArgumentTypeError(f"{partition!r} is not a TopicPartition")
     topic, number = partition
+    if isinstance(topic, Topic):
+        raise ArgumentTypeError(
+            f"the topic of a TopicPartition must be str, not Topic: pass the name, "
+            f"{topic.name!r}"
+        )
     if not isinstance(topic, str) or not _is_int(number):
         raise ArgumentTypeError(f"{partition!r} is not a TopicPartition")
     if not topic or number < 0:

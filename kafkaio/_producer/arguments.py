@@ -306,17 +306,13 @@ def _copied(
     if is_serialized and type(value) is CoroutineType:
         value.close()
         raise returned_coroutine(f"{what}_serializer", "serialize")
-    hint = ""
+    option = f"{what}_serializer"
     if topic is not None:
-        role = "returned by" if is_serialized else "set"
-        hint = f"; {role} {what}= of the topic {topic!r}"
-    elif not is_serialized:
-        hint = f"; set {what}_serializer"
-    if not is_serialized:
-        hint += " for other types"
+        option = f"{what}= of the topic {topic!r}"
+    hint = f"returned by {option}" if is_serialized else f"set {option} for other types"
     raise ArgumentTypeError(
         f"{what} must be bytes, bytearray, memoryview or None, "
-        f"not {type_name(value)}{hint}"
+        f"not {type_name(value)}; {hint}"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from kafkaio._public import public
@@ -400,7 +400,8 @@ class _Validator:
         kind = jsonschema.validators.validator_for(loaded)
         try:
             kind.check_schema(loaded)
-            self._validator = kind(loaded, registry=resources)
+            quick = jsonschema.validators.extend(kind, {"uniqueItems": _repetitions})
+            self._validator = quick(loaded, registry=resources)
         except (jsonschema.SchemaError, RecursionError) as error:
             reason = getattr(error, "message", None) or "nested too deeply"
             raise SchemaError("", f"is not a JSON schema: {reason}") from error
@@ -435,6 +436,34 @@ class _Validator:
         field = field_path(path)
         reason = _reason(error.validator, error.validator_value)
         raise SerializationError(f"{field or 'the value'} {reason}", field=field)
+
+
+def _repetitions(
+    validator: Any, wanted: object, items: Any, _schema: object
+) -> Iterator[Exception]:
+    """Find equal items, as jsonschema asks for it.
+
+    jsonschema compares each object with each other one: ten thousand take a minute.
+    """
+    if wanted is True and validator.is_type(items, "array"):
+        seen = {_comparable(each) for each in items}
+        if len(seen) < len(items):
+            from jsonschema import ValidationError
+
+            yield ValidationError("has equal items")
+
+
+def _comparable(tree: Any) -> Hashable:
+    """Return an object that is equal for equal values of JSON, as 1 and 1.0 are."""
+    if isinstance(tree, bool):
+        return "boolean", tree
+    if isinstance(tree, list):
+        return "array", tuple(map(_comparable, tree))
+    if isinstance(tree, dict):
+        pairs = ((name, _comparable(each)) for name, each in tree.items())
+        return "object", frozenset(pairs)
+    found: Hashable = tree
+    return found
 
 
 def _reason(keyword: object, wanted: object) -> str:

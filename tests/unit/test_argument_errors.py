@@ -41,6 +41,11 @@ CHECKS: list[tuple[str, Check, type[UsageError]]] = [
     ("a flag for a number", lambda: arguments.check_partition(True), ArgumentTypeError),
     ("a negative number", lambda: arguments.check_partition(-1), ArgumentValueError),
     ("a list for a pair", lambda: arguments.partition_of(["t", 0]), ArgumentTypeError),
+    (
+        "a partition of a typed topic",
+        lambda: arguments.partition_of((kafkaio.Topic("t"), 0)),
+        ArgumentTypeError,
+    ),
     ("a triple", lambda: arguments.partition_of(("t", 0, 1)), ArgumentTypeError),
     ("a pair in disorder", lambda: arguments.partition_of((0, "t")), ArgumentTypeError),
     (

@@ -12,9 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
+from kafkaio.registry._proto_descriptors import parse_file
 from kafkaio.registry._proto_files import MessageTree, messages_of
+from kafkaio.registry._proto_text import InvalidProto
 from kafkaio.registry._wire import pack_indexes, parse_indexes
-from kafkaio.testing._registry.errors import InvalidSchema
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -180,12 +181,10 @@ class _File:
 
     def _add(self, name: str, text: str, references: Mapping[str, str]) -> str:
         """Add a file to the pool; return its package."""
-        from kafkaio.testing._registry.protobuf import parse
-
         others = {each: it for each, it in references.items() if each != name}
         try:
-            file = parse(text, others).file
-        except InvalidSchema as error:
+            file = parse_file(text, others)
+        except InvalidProto as error:
             reason = "groups are not understood" if _GROUP.search(text) else error
             raise SchemaError("", f"the Protobuf cannot be read: {reason}") from error
         file.name = name

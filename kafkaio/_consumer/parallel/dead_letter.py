@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from kafkaio._arguments import check_topic
 from kafkaio._consumer.parallel.ports import OpenTransactionPort
 from kafkaio._public import public
+from kafkaio.errors import ArgumentTypeError
 from kafkaio.serde import Topic
 from kafkaio.types import Header, Record
 
@@ -40,9 +42,20 @@ class DeadLetter:
         producer: a producer that is running; it needs ``acks="all"``, and must take
             bytes.
         topic: name of the topic.
+
+    Raises:
+        ArgumentTypeError: the topic is not a str (nor may it be a `kafkaio.Topic`).
+        ArgumentValueError: it is empty.
     """
 
     def __init__(self, producer: RecordSender, topic: str) -> None:
+        given: object = topic
+        if isinstance(given, Topic):
+            raise ArgumentTypeError(
+                "topic must be str, not Topic: a record is written as it came, without "
+                f"serdes; pass the name, {given.name!r}"
+            )
+        check_topic(topic)
         self._producer = producer
         self._topic = topic
 

@@ -14,11 +14,14 @@ from kafkaio._consumer import Consumer
 from kafkaio._consumer.parallel import DeadLetter
 from kafkaio._machines.retries import Retry
 from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
     ClosedError,
     DeserializationError,
     InternalError,
     UsageError,
 )
+from kafkaio.serde import Topic
 from kafkaio.types import Record
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
@@ -367,6 +370,16 @@ async def test_what_fails_for_good_is_buried_and_finished(
         await asyncio.sleep(1)
         await consumer.commit()
         assert committed(group, ORDERS[0]) == 4
+
+
+def test_a_dead_letter_has_the_name_of_a_topic() -> None:
+    class Producing:
+        async def send(self, topic: str, value: object, **options: object) -> None: ...
+
+    with pytest.raises(ArgumentTypeError, match=r"pass the name, 'orders\.dead'"):
+        DeadLetter(Producing(), Topic("orders.dead"))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentValueError, match="must not be empty"):
+        DeadLetter(Producing(), "")
 
 
 async def test_the_dead_letter_tells_where_the_record_came_from() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, cast
@@ -237,7 +238,9 @@ async def test_wrong_results(make: MakeProducer, logs: Logs) -> None:
             return value
 
     async with make(value_serializer=Wrong()) as producer:
-        with pytest.raises(ArgumentTypeError, match=r"value must be bytes.*not int$"):
+        with pytest.raises(
+            ArgumentTypeError, match=r"must be bytes.*not int; returned by"
+        ):
             await producer.send("one", 5)
         with pytest.raises(SerializationError, match="not an order"):
             await producer.send("one", "bad")
@@ -312,6 +315,19 @@ async def test_wrong_types_name_the_topic(make: MakeProducer) -> None:
         topic: Any = Topic("one", key=Numbers())
         with pytest.raises(ArgumentTypeError, match="returned by key= of the topic"):
             await producer.send(topic, b"v", key="k")
+
+
+async def test_a_result_of_the_wrong_type_names_the_serializer(
+    make: MakeProducer,
+) -> None:
+    # json.dumps without encode(): what was passed is not to blame.
+    async with make(value_serializer=json.dumps) as producer:
+        with pytest.raises(ArgumentTypeError) as caught:
+            await producer.send("one", [1])
+        assert str(caught.value) == (
+            "value must be bytes, bytearray, memoryview or None, not str; returned by "
+            "value_serializer"
+        )
 
 
 def test_serdes_are_objects() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
+from time import monotonic
 from typing import Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
 from kafkaio.registry import JsonSchema, Schema, SchemaReference, record_name
 from kafkaio.registry._serde import MOST_TEXT
 from tests.unit.registry.double import MemoryRegistry
-from tests.unit.registry.through import read, through, write
+from tests.unit.registry.through import drive, read, through, write
 
 ORDER: dict[str, object] = {
     "title": "Order",
@@ -378,3 +379,40 @@ def test_any_json_comes_back_as_it_was(value: Any) -> None:
 
 
 ANY = serde_of(MemoryRegistry(), {})
+
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, 0.0, -0.0, 1, 1.0, "", "1", "boolean"])
+    | st.integers(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(JSON_VALUES, max_size=4))
+def test_items_are_equal_where_jsonschema_says_so(items: list[Any]) -> None:
+    schema = {"type": "array", "uniqueItems": True}
+    serde: Any = serde_of(MemoryRegistry(), json.dumps(schema))
+    data = b"\0\0\0\0\1" + json.dumps(items).encode()
+    serde._core._registry.add("t-value", Schema(json.dumps(schema), "JSON"))
+    if jsonschema.Draft202012Validator(schema).is_valid(items):
+        assert drive(read(serde, data)) == items
+    else:
+        with pytest.raises(SerializationError, match="'uniqueItems'"):
+            drive(read(serde, data))
+
+
+async def test_many_objects_are_compared_in_little_time() -> None:
+    registry = MemoryRegistry()
+    serde = serde_of(registry, '{"type": "array", "uniqueItems": true}')
+    items = [{"id": number} for number in range(20_000)]
+    begin = monotonic()
+    data = await write(serde, items)
+    assert await read(serde, data) == items
+    assert monotonic() - begin < 20  # jsonschema itself takes minutes

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kafkaio.testing._registry.errors import InvalidSchema
-
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import (
         DescriptorProto,
@@ -22,6 +20,11 @@ if TYPE_CHECKING:
         ServiceDescriptorProto,
     )
     from google.protobuf.message import Message
+
+
+class InvalidProto(Exception):
+    """A text is not a file of Protobuf; the message says why."""
+
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)
@@ -58,12 +61,12 @@ def read(text: str) -> FileDescriptorProto:
     """Read a file. The types that fields name are as they are written.
 
     Raises:
-        InvalidSchema: it is not a file of Protobuf, or has what is not understood.
+        InvalidProto: it is not a file of Protobuf, or has what is not understood.
     """
     try:
         return _Reader(text).file()
     except RecursionError:
-        raise InvalidSchema("it is nested too deeply") from None
+        raise InvalidProto("it is nested too deeply") from None
 
 
 class _Reader:
@@ -90,7 +93,7 @@ class _Reader:
     def _next(self) -> str:
         token = self._peek()
         if not token:
-            raise InvalidSchema("it ends too early")
+            raise InvalidProto("it ends too early")
         self._position += 1
         return token
 
@@ -104,20 +107,20 @@ class _Reader:
     def _expect(self, wanted: str) -> None:
         found = self._next()
         if found != wanted:
-            raise InvalidSchema(f"{found!r} stands where {wanted!r} has to be")
+            raise InvalidProto(f"{found!r} stands where {wanted!r} has to be")
 
     def _word(self) -> str:
         kind = self._tokens[self._position][0] if self._peek() else None
         word = self._next()
         if kind != "word":
-            raise InvalidSchema(f"{word!r} is not a name")
+            raise InvalidProto(f"{word!r} is not a name")
         return word
 
     def _text(self) -> str:
         kind = self._tokens[self._position][0] if self._peek() else None
         token = self._next()
         if kind != "text":
-            raise InvalidSchema(f"{token!r} is not a string")
+            raise InvalidProto(f"{token!r} is not a string")
         return re.sub(
             r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), token[1:-1], flags=re.DOTALL
         )
@@ -129,7 +132,7 @@ class _Reader:
             is_octal = len(token) > 1 and token.isdigit() and token.startswith("0")
             return sign * int(token, 8 if is_octal else 0)
         except ValueError:
-            raise InvalidSchema(f"{token!r} is not an integer") from None
+            raise InvalidProto(f"{token!r} is not an integer") from None
 
     def _block(self, read: Callable[[str], None]) -> None:
         """Read statements between braces."""
@@ -156,7 +159,7 @@ class _Reader:
                 self._expect("=")
                 self._syntax = self._text()
                 if self._syntax not in {"proto2", "proto3"}:
-                    raise InvalidSchema(f"syntax {self._syntax!r} is not understood")
+                    raise InvalidProto(f"syntax {self._syntax!r} is not understood")
                 self._expect(";")
             case "package":
                 file.package = self._word()
@@ -172,7 +175,7 @@ class _Reader:
             case "service":
                 self._service(file.service.add())
             case _:
-                raise InvalidSchema(f"{word!r} is not understood")
+                raise InvalidProto(f"{word!r} is not understood")
 
     def _import(self, file: FileDescriptorProto) -> None:
         number = len(file.dependency)
@@ -191,18 +194,18 @@ class _Reader:
 
     def _option_name(self) -> str:
         if self._peek() == "(":
-            raise InvalidSchema("options of one's own are not understood")
+            raise InvalidProto("options of one's own are not understood")
         return self._word()
 
     def _set(self, options: Message, name: str) -> None:
         """Read the value of an option of the language."""
         found = options.DESCRIPTOR.fields_by_name.get(name)
         if found is None or found.message_type is not None:
-            raise InvalidSchema(f"option {name!r} is not understood")
+            raise InvalidProto(f"option {name!r} is not understood")
         if found.enum_type is not None:
             value = found.enum_type.values_by_name.get(self._word())
             if value is None:
-                raise InvalidSchema(f"option {name!r} has no such value")
+                raise InvalidProto(f"option {name!r} has no such value")
             setattr(options, name, value.number)
         elif found.cpp_type == found.CPPTYPE_STRING:
             setattr(options, name, self._text())
@@ -231,7 +234,7 @@ class _Reader:
             case "map" if self._peek() == "<":
                 self._map(message)
             case "extensions" | "extend" | "group":
-                raise InvalidSchema(f"{word!r} is not understood")
+                raise InvalidProto(f"{word!r} is not understood")
             case _:
                 self._field(message, word)
 
@@ -244,7 +247,7 @@ class _Reader:
                 field.proto3_optional = True
             word = self._word()
         elif self._syntax == "proto2":
-            raise InvalidSchema(f"{word!r}: a field of proto2 needs a label")
+            raise InvalidProto(f"{word!r}: a field of proto2 needs a label")
         self._type(field, word)
         field.name = self._word()
         self._number(field)
@@ -261,7 +264,7 @@ class _Reader:
         self._expect("=")
         field.number = self._integer()
         if not 0 < field.number < _LARGEST:
-            raise InvalidSchema(f"field {field.name} has a number that is not allowed")
+            raise InvalidProto(f"field {field.name} has a number that is not allowed")
         if self._take("["):
             self._field_options(field)
         self._expect(";")
@@ -376,7 +379,7 @@ class _Reader:
             elif word == "rpc":
                 self._method(service.method.add())
             else:
-                raise InvalidSchema(f"{word!r} is not understood")
+                raise InvalidProto(f"{word!r} is not understood")
 
         self._block(member)
 
