@@ -398,9 +398,9 @@ class _Validator:
             resource = Resource.from_contents(contents, DRAFT202012)
             resources = resources.with_resource(name, resource)
         kind = jsonschema.validators.validator_for(loaded)
+        extend: Any = jsonschema.validators.extend  # its stub has no types
         try:
             kind.check_schema(loaded)
-            extend: Any = jsonschema.validators.extend
             quick = extend(kind, {"uniqueItems": _repetitions})
             self._validator = quick(loaded, registry=resources)
         except (jsonschema.SchemaError, RecursionError) as error:

@@ -119,7 +119,8 @@ async def test_a_registry_that_says_nothing(fake: FakeRegistry) -> None:
     with pytest.raises(RegistryError, match=r"no answer within .* attempts") as caught:
         await Registry(fake.url, timeout=SHORT).schema(1)
     assert caught.value.retriable
-    assert asyncio.get_running_loop().time() - began >= SHORT * 0.9
+    # It ends earlier where a pause and another attempt do not fit any more.
+    assert asyncio.get_running_loop().time() - began >= SHORT / 2
     # An attempt has a share of the time, so that there is another one.
     assert len(fake.asked) > 1
 
