@@ -1526,9 +1526,19 @@ def records_to_table(
 
 
 def objects_to_array(values: Sequence[object]) -> pa.Array:
-    """Return a column of deserialized objects, of the type that pyarrow infers."""
+    """Return a column of deserialized objects, of the type that pyarrow infers.
+
+    Raises:
+        UsageError: it infers none.
+    """
     are_bytes = all(value is None or isinstance(value, bytes) for value in values)
-    return pa.array(values, pa.binary() if are_bytes else None)
+    try:
+        return pa.array(values, pa.binary() if are_bytes else None)
+    except pa.ArrowException as error:
+        raise UsageError(
+            f"Arrow has no column for what the deserializer returns: {error}; read the "
+            f"topic as bytes, or by a deserializer that returns dicts of simple values"
+        ) from error
 
 
 def rows_from_table(  # noqa: PLR0913 - the columns, by name

@@ -188,13 +188,15 @@ class Batch(Generic[K_co, V_co]):
         """Return the records as a pyarrow table, without making the records.
 
         `kafkaio.arrow` describes the columns. With deserializers, key and value have
-        the types that Arrow infers for the deserialized objects.
+        the types of their schemas (a deserializer with a method ``to_arrow``, such as
+        `kafkaio.registry.Avro`), or the types that Arrow infers for the objects.
 
         Args:
             headers: whether the table has a column with the headers.
 
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
+            UsageError: Arrow has no type for the deserialized objects.
         """
         tp = self.topic_partition
         pieces = [(tp, piece) for piece in self._pieces]

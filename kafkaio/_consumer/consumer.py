@@ -589,8 +589,9 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         ``max_wait`` after the first one. The records of one partition are consecutive
         in it, and in order. Asking for the next table finishes the one before. If
         cancelled, nothing was taken. `kafkaio.arrow` describes the columns; with
-        deserializers, key and value have the types that Arrow infers for the objects.
-        The iteration ends when the consumer is closed.
+        deserializers, key and value have the types of their schemas (a deserializer
+        with a method ``to_arrow``, such as `kafkaio.registry.Avro`), or the types that
+        Arrow infers for the objects. The iteration ends when the consumer is closed.
 
         Args:
             max_records: most rows of a table, 32,768 by default.
@@ -602,6 +603,9 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             ClosedError: the consumer is closed already.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative.
+            UsageError: while iterating: Arrow has no type for the objects, which were
+                not read by that.
+            KafkaError: while iterating: as ``__anext__`` does.
         """
         limit = count_of("max_records", max_records, TABLE_ROWS)
         return self._core.tables(self, limit, max_wait, headers=headers)

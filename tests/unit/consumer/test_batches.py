@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import pyarrow as pa
 import pytest
 
 from kafkaio import accelerated
@@ -151,7 +150,7 @@ async def test_what_arrow_cannot_hold_is_not_lost(logs: FakeLogs, make: MakeCons
     logs.append("one", 0, b"1", b"[2]")
     async with make(**FIRST, value_deserializer=eval) as consumer:
         for _ in range(2):
-            with pytest.raises(pa.ArrowInvalid):
+            with pytest.raises(UsageError, match="Arrow has no column"):
                 await anext(consumer.arrow_batches(max_wait=0.1))
             assert await consumer.position(ONE) == 0
         assert [r.value for r in (await consumer.poll()).records] == [1, [2]]
