@@ -56,7 +56,7 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio.admin": ("Admin",),
         "kafkaio.protocol": ("messages",),
         "kafkaio.protocol._error_codes": ("ErrorCode",),
-        "kafkaio.serde": ("Topic",),
+        "kafkaio.serde": ("DeserializationContext", "SerializationContext", "Topic"),
         "kafkaio.types": (
             *("GroupMetadata", "Metric", "NewRecord", "OffsetAndMetadata"),
             *("OffsetAndTimestamp", "OffsetRange", "OffsetStore", "RecordMetadata"),

@@ -103,7 +103,11 @@ from kafkaio.protocol import (
 from kafkaio.protocol._error_codes import (
     ErrorCode as ErrorCode,
 )
-from kafkaio.serde import Topic as Topic
+from kafkaio.serde import (
+    DeserializationContext as DeserializationContext,
+    SerializationContext as SerializationContext,
+    Topic as Topic,
+)
 from kafkaio.types import (
     GroupMetadata as GroupMetadata,
     Metric as Metric,

@@ -54,6 +54,7 @@ T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
+@public("kafkaio")
 @dataclass(slots=True)
 class SerializationContext:
     """What a key or a value is serialized for.
@@ -74,6 +75,7 @@ class SerializationContext:
         return "key" if self.is_key else "value"
 
 
+@public("kafkaio")
 @dataclass(slots=True)
 class DeserializationContext:
     """What a key or a value is deserialized for.
