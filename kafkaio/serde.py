@@ -429,11 +429,7 @@ class String:
         return "String()" if self.encoding == "utf-8" else f"String({self.encoding!r})"
 
 
-def _pack(
-    serde: Short | Integer | Long | Float | Double,
-    value: object,
-    kind: type | UnionType,
-) -> bytes:
+def _pack(serde: _Number, value: object, kind: type | UnionType) -> bytes:
     # True is an int for Python, and no number for Java.
     if not isinstance(value, kind) or isinstance(value, bool):
         raise _wrong_type(serde, value)
@@ -443,6 +439,12 @@ def _pack(
         raise SerializationError(
             f"{serde!r} has {serde._struct.size} bytes, and the value needs more"
         ) from None
+
+
+def _unpack(serde: _Number, data: bytes) -> Any:
+    if len(data) != serde._struct.size:
+        raise _wrong_size(serde, data, serde._struct.size)
+    return serde._struct.unpack(data)[0]
 
 
 def _wrong_size(serde: object, data: bytes, size: int) -> SerializationError:
@@ -469,9 +471,8 @@ class Short:
         Raises:
             SerializationError: there are more bytes, or fewer.
         """
-        if len(data) != 2:
-            raise _wrong_size(self, data, 2)
-        return int.from_bytes(data, "big", signed=True)
+        value: int = _unpack(self, data)
+        return value
 
     def __repr__(self) -> str:
         return "Short()"
@@ -497,9 +498,8 @@ class Integer:
         Raises:
             SerializationError: there are more bytes, or fewer.
         """
-        if len(data) != 4:
-            raise _wrong_size(self, data, 4)
-        return int.from_bytes(data, "big", signed=True)
+        value: int = _unpack(self, data)
+        return value
 
     def __repr__(self) -> str:
         return "Integer()"
@@ -525,9 +525,8 @@ class Long:
         Raises:
             SerializationError: there are more bytes, or fewer.
         """
-        if len(data) != 8:
-            raise _wrong_size(self, data, 8)
-        return int.from_bytes(data, "big", signed=True)
+        value: int = _unpack(self, data)
+        return value
 
     def __repr__(self) -> str:
         return "Long()"
@@ -556,9 +555,7 @@ class Float:
         Raises:
             SerializationError: there are more bytes, or fewer.
         """
-        if len(data) != 4:
-            raise _wrong_size(self, data, 4)
-        value: float = self._struct.unpack(data)[0]
+        value: float = _unpack(self, data)
         return value
 
     def __repr__(self) -> str:
@@ -585,13 +582,15 @@ class Double:
         Raises:
             SerializationError: there are more bytes, or fewer.
         """
-        if len(data) != 8:
-            raise _wrong_size(self, data, 8)
-        value: float = self._struct.unpack(data)[0]
+        value: float = _unpack(self, data)
         return value
 
     def __repr__(self) -> str:
         return "Double()"
+
+
+#: The serdes of numbers, which differ in their structs alone.
+_Number: TypeAlias = Short | Integer | Long | Float | Double
 
 
 class Boolean:
