@@ -115,9 +115,9 @@ async def exactly_once(
     records and is committed, and then the partition is released. The next owner
     repeats nothing. A transaction that takes longer than the group allows is aborted.
 
-    A deserializer that fails with a retriable `KafkaError`, as that of a registry that
-    is down does, is reported and tried again in the same way, without end. Only its
-    partition waits.
+    A deserializer that fails with a retriable `KafkaError`, or with a `RegistryError`
+    that is not about a schema, is reported and tried again in the same way, without
+    end: a registry is down, or refuses the login. Only its partition waits.
 
     An aborted transaction is reported to the observer (``retrying``), and its records
     are worked on again after a back-off of 0.1 to 10 seconds, without end: because a
