@@ -12,7 +12,7 @@ from jgo.maven import MavenContext
 __all__ = ["JACKSON_VERSION", "KAFKA_VERSION", "fetch", "kafka_clients", "schemas"]
 
 #: The release whose schemas are generated. Raising it is the whole upgrade.
-KAFKA_VERSION = "4.3.1"
+KAFKA_VERSION = "4.4.0"
 #: Jars that the JSON converters of the clients jar need at run time (tests only).
 JACKSON_VERSION = "2.19.0"
 

@@ -37,7 +37,7 @@ _LOG_BACK_ENDS: Final = frozenset(
         "logback-classic",
     }
 )
-# The jars that a 4.3 broker needs, found by elimination; the rest of its dependencies
+# The jars that a broker of 4.3 or 4.4 needs, found by elimination; the rest of its dependencies
 # serve tiered storage, the storage tool and Connect.
 _SMALL: Final = frozenset(
     {
@@ -134,7 +134,7 @@ def pin(release: Release) -> dict[str, list[Entry]]:
         ).items()
         if key not in broker
     }
-    if release.short == "4.3":
+    if release.short in {"4.4", "4.3"}:
         broker = {key: version for key, version in broker.items() if key[1] in _SMALL}
     return {
         "broker": [_entry(context, key, broker[key]) for key in sorted(broker)],

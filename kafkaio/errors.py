@@ -40,6 +40,10 @@
     │   └── RewindRefused               the partitions' owners cannot take part
     ├── TransactionAborted              run the transaction again; retriable: .reason
     ├── OffsetStoreError                the offset store outside Kafka failed
+    ├── AcknowledgeFailed               a share group's acknowledgement did not count
+    │   └── LockLost                    the record's lock is gone: it comes again
+    ├── Release                         raised by a handler: deliver the record again
+    ├── Reject                          raised by a handler: never deliver it again
     └── InternalError                   a bug in kafkaio; please report it
     DeliveriesFailed                    an ExceptionGroup, and no KafkaError: the error
                                         of every record that one `send_many` lost
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
     from kafkaio.types import Record, TopicPartition
 
 __all__ = [
+    "AcknowledgeFailed",
     "AdminErrors",
     "ArgumentTypeError",
     "ArgumentValueError",
@@ -85,6 +90,7 @@ __all__ = [
     "InvalidTopic",
     "KafkaError",
     "KafkaTimeout",
+    "LockLost",
     "LogTruncated",
     "MembershipError",
     "NetworkError",
@@ -96,6 +102,8 @@ __all__ = [
     "RebalanceInProgress",
     "RecordTooLarge",
     "RegistryError",
+    "Reject",
+    "Release",
     "RequestTimeout",
     "RewindRefused",
     "SchemaError",
@@ -532,6 +540,53 @@ class TransactionAborted(KafkaError):
 
 class OffsetStoreError(KafkaError):
     """The consumer's ``offset_store`` failed; the cause is what it raised."""
+
+
+class AcknowledgeFailed(KafkaError):
+    """Acknowledgements of a share group did not count, or may not have counted.
+
+    The records may be delivered again, to any member of the group (KIP-932).
+
+    Attributes:
+        topic_partition: the partition of the records.
+        first_offset: the first of them.
+        last_offset: the last of them.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        topic_partition: TopicPartition,
+        first_offset: int,
+        last_offset: int,
+    ) -> None:
+        super().__init__(message)
+        self.topic_partition = topic_partition
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class LockLost(AcknowledgeFailed):
+    """Records of a share group are not locked for this member any more.
+
+    The lock ran out, the connection to the leader was lost, or the leader has moved.
+    The broker delivers the records again.
+    """
+
+
+class Release(KafkaError):
+    """Raised by a handler of `ShareConsumer.run`: deliver the record again, soon.
+
+    As ``on_error`` of `ShareConsumer.run`, it says so for every other exception.
+    """
+
+
+class Reject(KafkaError):
+    """Raised by a handler of `ShareConsumer.run`: never deliver the record again.
+
+    As ``on_error`` of `ShareConsumer.run`, it says so for every other exception.
+    """
 
 
 class InternalError(KafkaError):

@@ -11,6 +11,7 @@ from kafkaio._config.configs import (
     Partitioner as Partitioner,
     ProducerConfig as ProducerConfig,
     Serializer as Serializer,
+    ShareConsumerConfig as ShareConsumerConfig,
     TokenProvider as TokenProvider,
     with_functions as with_functions,
 )

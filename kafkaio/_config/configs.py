@@ -540,7 +540,7 @@ class ClientConfig:
         # Loaded for mistakes alone.
         from kafkaio._config.unknown import unknown_option
 
-        for other in (ProducerConfig, ConsumerConfig):
+        for other in (ProducerConfig, ConsumerConfig, ShareConsumerConfig):
             if name in {f.name for f in fields(other)}:
                 return ConfigurationError(
                     f"{given} is an option of {other._kind()}, not of {cls._kind()}"
@@ -982,6 +982,122 @@ class ConsumerConfig(ClientConfig):
                 "group_remote_assignor is for the KIP-848 protocol, "
                 "partition_assignment_strategy for the classic one: give one of them"
             )
+
+
+@public("kafkaio")
+@documented
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareConsumerConfig(ClientConfig):
+    """The options of a share consumer (KIP-932), beside those of `ClientConfig`.
+
+    What holds for a whole group is set at the brokers, as configs of the group: where
+    it starts (``share.auto.offset.reset``), how long a record is locked
+    (``share.record.lock.duration.ms``), how often it is delivered
+    (``share.delivery.count.limit``), and ``share.isolation.level``.
+    """
+
+    group_id: str = option("", "The share group to join. It is required.")
+    acknowledgement: Literal["explicit", "implicit"] = option(
+        "explicit",
+        "``explicit``: a record is accepted when the program says so. ``implicit``: "
+        "the next step of an iteration, poll or commit accepts what was handed out.",
+        choices=("explicit", "implicit"),
+        aliases=("share.acknowledgement.mode",),
+    )
+    acquire_mode: Literal["batch_optimized", "record_limit"] = option(
+        "batch_optimized",
+        "``batch_optimized``: leaders lock whole batches, as producers wrote them, "
+        "beyond ``max_in_flight`` if necessary. ``record_limit``: they lock exactly as "
+        "many records as are asked for (KIP-1206, from Kafka 4.2).",
+        choices=("batch_optimized", "record_limit"),
+        aliases=("share.acquire.mode",),
+    )
+    max_in_flight: int = option(
+        500,
+        "Most records that are locked for this consumer, over all brokers: handed out "
+        "and not acknowledged, or fetched and not handed out.",
+        bounds=_FROM_1,
+        aliases=("max.poll.records",),
+    )
+    fetch_buffer_bytes: int = option(
+        52_428_800,
+        "Most bytes fetched and not handed out, over all partitions.",
+        bounds=(1, 2**62),
+        is_own=True,
+    )
+    fetch_min_bytes: int = option(
+        1, "Bytes that a broker waits for before it answers a fetch.", bounds=_FROM_0
+    )
+    fetch_max_bytes: int = option(
+        52_428_800,
+        "Most bytes of one answer; a larger batch is still returned.",
+        bounds=_FROM_1,
+    )
+    fetch_max_wait_ms: int = option(
+        500,
+        "How long a broker waits for ``fetch_min_bytes``. Acknowledgements that come "
+        "meanwhile wait behind it, for a leader takes one request at a time.",
+        bounds=_FROM_0,
+        aliases=("fetch.wait.max.ms",),
+    )
+    ack_linger_ms: int = option(
+        5,
+        "How long an acknowledgement waits for others, or for the next fetch.",
+        bounds=_FROM_0,
+        is_own=True,
+    )
+    renew_locks: bool = option(
+        True,  # noqa: FBT003
+        "Renew the locks of records that are worked on (KIP-1222, from Kafka 4.2).",
+        is_own=True,
+    )
+    max_processing_ms: int = option(
+        300_000,
+        "How long the locks of a record are renewed after it was handed out. The lock "
+        "runs out afterwards, and the record is delivered again.",
+        bounds=_FROM_1,
+        is_own=True,
+    )
+    undeserializable: Literal["release", "reject"] = option(
+        "release",
+        "What becomes of a record that cannot be deserialized: it is delivered again, "
+        "up to the group's limit, or never again. The error is raised in both cases.",
+        choices=("release", "reject"),
+        is_own=True,
+    )
+    check_crcs: bool = option(
+        True,  # noqa: FBT003
+        "Verify the checksum of every batch. A corrupt batch is rejected.",
+    )
+    exclude_internal_topics: bool = option(
+        True,  # noqa: FBT003
+        "A pattern does not match Kafka's internal topics.",
+    )
+    io_thread: bool = option(
+        False,  # noqa: FBT003
+        "Run the consumer in a thread with its own event loop, so that it keeps its "
+        "locks while your code blocks your loop.",
+        is_own=True,
+    )
+    key_deserializer: Deserializer | None = option(
+        None,
+        "Function that turns the bytes of a key into an object.",
+        function="function that turns bytes into a key",
+        method="deserialize",
+    )
+    value_deserializer: Deserializer | None = option(
+        None,
+        "Function that turns the bytes of a value into an object.",
+        function="function that turns bytes into a value",
+        method="deserialize",
+    )
+
+    ARGUMENTS: ClassVar[tuple[str, ...]] = (*ClientConfig.ARGUMENTS, "topics")
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if not self.group_id:
+            raise ConfigurationError("group_id is missing: name the share group")
 
 
 def _reset_duration_ms(name: str, policy: object) -> int | None:

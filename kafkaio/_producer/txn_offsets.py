@@ -390,7 +390,7 @@ class TxnOffsets:
             group_id=place.group_id,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
-            generation_id=place.generation,
+            generation_id_or_member_epoch=place.generation,
             member_id=place.member_id,
             group_instance_id=place.group_instance_id,
             topics=[

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kafkaio._public import public
+from kafkaio._records._acquired import Acquired as Acquired  # until it is compiled
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import AnyRecord, Record as TypedRecord
 
@@ -38,6 +39,7 @@ accelerated: bool = _is_compiled_wanted(
     os.environ.get("KAFKAIO_CODEC", "auto"),
     is_built=importlib.util.find_spec(_COMPILED) is not None,
 )
+
 
 if TYPE_CHECKING or not accelerated:
     from kafkaio._records._append import (

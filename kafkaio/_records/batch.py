@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from kafkaio._records._impl import (
+    Acquired as Acquired,
     ColumnsBuilder as ColumnsBuilder,
     Handout as Handout,
     Record as Record,

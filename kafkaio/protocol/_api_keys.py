@@ -107,6 +107,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 _REQUESTS = {
@@ -199,6 +201,11 @@ _REQUESTS = {
     90: ("describe_share_group_offsets", "DescribeShareGroupOffsetsRequest"),
     91: ("alter_share_group_offsets", "AlterShareGroupOffsetsRequest"),
     92: ("delete_share_group_offsets", "DeleteShareGroupOffsetsRequest"),
+    93: (
+        "streams_group_topology_description_update",
+        "StreamsGroupTopologyDescriptionUpdateRequest",
+    ),
+    94: ("unregister_controller", "UnregisterControllerRequest"),
 }
 
 

@@ -30,6 +30,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kafkaio.protocol.messages.aborted_txn import AbortedTxn
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        StreamsGroupTopologyDescriptionUpdateRequest,
+        StreamsGroupTopologyDescriptionUpdateResponse,
+    )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        TopologyDescription as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription,
+    )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        TopologyDescriptionGlobalStore as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore,
+    )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        TopologyDescriptionNode as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode,
+    )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        TopologyDescriptionSubtopology as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology,
+    )
+    from kafkaio.protocol.messages.unregister_controller import (
+        UnregisterControllerRequest,
+        UnregisterControllerResponse,
+    )
+
     from kafkaio.protocol.messages.add_offsets_to_txn import (
         AddOffsetsToTxnRequest,
         AddOffsetsToTxnResponse,
@@ -773,6 +795,18 @@ if TYPE_CHECKING:
     from kafkaio.protocol.messages.streams_group_describe import (
         Topology as StreamsGroupDescribeResponseTopology,
     )
+    from kafkaio.protocol.messages.streams_group_describe import (
+        TopologyDescription as StreamsGroupDescribeResponseTopologyDescription,
+    )
+    from kafkaio.protocol.messages.streams_group_describe import (
+        TopologyDescriptionGlobalStore as StreamsGroupDescribeResponseTopologyDescriptionGlobalStore,
+    )
+    from kafkaio.protocol.messages.streams_group_describe import (
+        TopologyDescriptionNode as StreamsGroupDescribeResponseTopologyDescriptionNode,
+    )
+    from kafkaio.protocol.messages.streams_group_describe import (
+        TopologyDescriptionSubtopology as StreamsGroupDescribeResponseTopologyDescriptionSubtopology,
+    )
     from kafkaio.protocol.messages.streams_group_heartbeat import (
         CopartitionGroup,
         EndpointToPartitions,
@@ -878,6 +912,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbortedTransaction",
+    "AbortedTxn",
     "AcknowledgePartition",
     "AcknowledgeTopic",
     "AclCreation",
@@ -1304,6 +1339,10 @@ __all__ = [
     "StreamsGroupDescribeResponseTaskOffset",
     "StreamsGroupDescribeResponseTopicInfo",
     "StreamsGroupDescribeResponseTopology",
+    "StreamsGroupDescribeResponseTopologyDescription",
+    "StreamsGroupDescribeResponseTopologyDescriptionGlobalStore",
+    "StreamsGroupDescribeResponseTopologyDescriptionNode",
+    "StreamsGroupDescribeResponseTopologyDescriptionSubtopology",
     "StreamsGroupHeartbeatRequest",
     "StreamsGroupHeartbeatRequestEndpoint",
     "StreamsGroupHeartbeatRequestKeyValue",
@@ -1316,6 +1355,12 @@ __all__ = [
     "StreamsGroupHeartbeatResponseEndpoint",
     "StreamsGroupHeartbeatResponseTaskIds",
     "StreamsGroupHeartbeatResponseTopicPartition",
+    "StreamsGroupTopologyDescriptionUpdateRequest",
+    "StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription",
+    "StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore",
+    "StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode",
+    "StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology",
+    "StreamsGroupTopologyDescriptionUpdateResponse",
     "SupportedFeatureKey",
     "SyncGroupRequest",
     "SyncGroupRequestAssignment",
@@ -1333,6 +1378,8 @@ __all__ = [
     "TxnOffsetCommitResponseTopic",
     "UnregisterBrokerRequest",
     "UnregisterBrokerResponse",
+    "UnregisterControllerRequest",
+    "UnregisterControllerResponse",
     "UpdatableFeatureResult",
     "UpdateFeaturesRequest",
     "UpdateFeaturesResponse",
@@ -1372,6 +1419,7 @@ __all__ = [
 #: The module of each class, and the name it has there.
 _HOMES = {
     "AbortedTransaction": ("fetch", "AbortedTransaction"),
+    "AbortedTxn": ("aborted_txn", "AbortedTxn"),
     "AcknowledgePartition": ("share_acknowledge", "AcknowledgePartition"),
     "AcknowledgeTopic": ("share_acknowledge", "AcknowledgeTopic"),
     "AclCreation": ("create_acls", "AclCreation"),
@@ -2293,6 +2341,22 @@ _HOMES = {
     "StreamsGroupDescribeResponseTaskOffset": ("streams_group_describe", "TaskOffset"),
     "StreamsGroupDescribeResponseTopicInfo": ("streams_group_describe", "TopicInfo"),
     "StreamsGroupDescribeResponseTopology": ("streams_group_describe", "Topology"),
+    "StreamsGroupDescribeResponseTopologyDescription": (
+        "streams_group_describe",
+        "TopologyDescription",
+    ),
+    "StreamsGroupDescribeResponseTopologyDescriptionGlobalStore": (
+        "streams_group_describe",
+        "TopologyDescriptionGlobalStore",
+    ),
+    "StreamsGroupDescribeResponseTopologyDescriptionNode": (
+        "streams_group_describe",
+        "TopologyDescriptionNode",
+    ),
+    "StreamsGroupDescribeResponseTopologyDescriptionSubtopology": (
+        "streams_group_describe",
+        "TopologyDescriptionSubtopology",
+    ),
     "StreamsGroupHeartbeatRequest": (
         "streams_group_heartbeat",
         "StreamsGroupHeartbeatRequest",
@@ -2329,6 +2393,30 @@ _HOMES = {
         "streams_group_heartbeat",
         "TopicPartition",
     ),
+    "StreamsGroupTopologyDescriptionUpdateRequest": (
+        "streams_group_topology_description_update",
+        "StreamsGroupTopologyDescriptionUpdateRequest",
+    ),
+    "StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription": (
+        "streams_group_topology_description_update",
+        "TopologyDescription",
+    ),
+    "StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore": (
+        "streams_group_topology_description_update",
+        "TopologyDescriptionGlobalStore",
+    ),
+    "StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode": (
+        "streams_group_topology_description_update",
+        "TopologyDescriptionNode",
+    ),
+    "StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology": (
+        "streams_group_topology_description_update",
+        "TopologyDescriptionSubtopology",
+    ),
+    "StreamsGroupTopologyDescriptionUpdateResponse": (
+        "streams_group_topology_description_update",
+        "StreamsGroupTopologyDescriptionUpdateResponse",
+    ),
     "SupportedFeatureKey": ("api_versions", "SupportedFeatureKey"),
     "SyncGroupRequest": ("sync_group", "SyncGroupRequest"),
     "SyncGroupRequestAssignment": ("sync_group", "SyncGroupRequestAssignment"),
@@ -2355,6 +2443,14 @@ _HOMES = {
     ),
     "UnregisterBrokerRequest": ("unregister_broker", "UnregisterBrokerRequest"),
     "UnregisterBrokerResponse": ("unregister_broker", "UnregisterBrokerResponse"),
+    "UnregisterControllerRequest": (
+        "unregister_controller",
+        "UnregisterControllerRequest",
+    ),
+    "UnregisterControllerResponse": (
+        "unregister_controller",
+        "UnregisterControllerResponse",
+    ),
     "UpdatableFeatureResult": ("update_features", "UpdatableFeatureResult"),
     "UpdateFeaturesRequest": ("update_features", "UpdateFeaturesRequest"),
     "UpdateFeaturesResponse": ("update_features", "UpdateFeaturesResponse"),

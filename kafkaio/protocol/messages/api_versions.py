@@ -1,4 +1,4 @@
-"""ApiVersionsRequest and ApiVersionsResponse (API key 18), versions 0 to 4."""
+"""ApiVersionsRequest and ApiVersionsResponse (API key 18), versions 0 to 5."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class ApiVersion(Struct):
     """Part of ApiVersionsResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("api_key", "int16", (0, 4)),
-        Field("min_version", "int16", (0, 4)),
-        Field("max_version", "int16", (0, 4)),
+        Field("api_key", "int16", (0, 5)),
+        Field("min_version", "int16", (0, 5)),
+        Field("max_version", "int16", (0, 5)),
     )
 
     api_key: int = 0
@@ -37,9 +37,9 @@ class SupportedFeatureKey(Struct):
     """Part of ApiVersionsResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("name", "string", (3, 4)),
-        Field("min_version", "int16", (3, 4)),
-        Field("max_version", "int16", (3, 4)),
+        Field("name", "string", (3, 5)),
+        Field("min_version", "int16", (3, 5)),
+        Field("max_version", "int16", (3, 5)),
     )
 
     name: str = ""
@@ -52,9 +52,9 @@ class FinalizedFeatureKey(Struct):
     """Part of ApiVersionsResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("name", "string", (3, 4)),
-        Field("max_version_level", "int16", (3, 4)),
-        Field("min_version_level", "int16", (3, 4)),
+        Field("name", "string", (3, 5)),
+        Field("max_version_level", "int16", (3, 5)),
+        Field("min_version_level", "int16", (3, 5)),
     )
 
     name: str = ""
@@ -64,47 +64,47 @@ class FinalizedFeatureKey(Struct):
 
 @dataclass(slots=True, kw_only=True)
 class ApiVersionsResponse(Response):
-    """Versions 0 to 4, API key 18."""
+    """Versions 0 to 5, API key 18."""
 
     API_KEY: ClassVar[int] = 18
     NAME: ClassVar[str] = "ApiVersionsResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 4
-    LAST_VERSION: ClassVar[int] = 4
+    MAX_VERSION: ClassVar[int] = 5
+    LAST_VERSION: ClassVar[int] = 5
     FLEXIBLE_FROM: ClassVar[int | None] = 3
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("error_code", "int16", (0, 4)),
-        Field("api_keys", ApiVersion, (0, 4), array=True),
-        Field("throttle_time_ms", "int32", (1, 4), ignorable=True),
+        Field("error_code", "int16", (0, 5)),
+        Field("api_keys", ApiVersion, (0, 5), array=True),
+        Field("throttle_time_ms", "int32", (1, 5), ignorable=True),
         Field(
             "supported_features",
             SupportedFeatureKey,
-            (3, 4),
+            (3, 5),
             array=True,
             tag=0,
-            tagged=(3, 4),
+            tagged=(3, 5),
             ignorable=True,
         ),
         Field(
             "finalized_features_epoch",
             "int64",
-            (3, 4),
+            (3, 5),
             tag=1,
-            tagged=(3, 4),
+            tagged=(3, 5),
             default=-1,
             ignorable=True,
         ),
         Field(
             "finalized_features",
             FinalizedFeatureKey,
-            (3, 4),
+            (3, 5),
             array=True,
             tag=2,
-            tagged=(3, 4),
+            tagged=(3, 5),
             ignorable=True,
         ),
         Field(
-            "zk_migration_ready", "bool", (3, 4), tag=3, tagged=(3, 4), ignorable=True
+            "zk_migration_ready", "bool", (3, 5), tag=3, tagged=(3, 5), ignorable=True
         ),
     )
 
@@ -119,21 +119,32 @@ class ApiVersionsResponse(Response):
 
 @dataclass(slots=True, kw_only=True)
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
-    """Versions 0 to 4, API key 18."""
+    """Versions 0 to 5, API key 18."""
 
     API_KEY: ClassVar[int] = 18
     NAME: ClassVar[str] = "ApiVersionsRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 4
-    LAST_VERSION: ClassVar[int] = 4
+    MAX_VERSION: ClassVar[int] = 5
+    LAST_VERSION: ClassVar[int] = 5
     FLEXIBLE_FROM: ClassVar[int | None] = 3
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("client_software_name", "string", (3, 4), ignorable=True),
-        Field("client_software_version", "string", (3, 4), ignorable=True),
+        Field("client_software_name", "string", (3, 5), ignorable=True),
+        Field("client_software_version", "string", (3, 5), ignorable=True),
+        Field(
+            "cluster_id",
+            "string",
+            (5, 5),
+            nullable=(5, 5),
+            default=None,
+            ignorable=True,
+        ),
+        Field("node_id", "int32", (5, 5), default=-1, ignorable=True),
     )
 
     client_software_name: str = ""
     client_software_version: str = ""
+    cluster_id: str | None = None
+    node_id: int = -1
 
     @classmethod
     def response_type(cls) -> type[ApiVersionsResponse]:

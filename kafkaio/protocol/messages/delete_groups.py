@@ -1,4 +1,4 @@
-"""DeleteGroupsRequest and DeleteGroupsResponse (API key 42), versions 0 to 2."""
+"""DeleteGroupsRequest and DeleteGroupsResponse (API key 42), versions 0 to 3."""
 
 from __future__ import annotations
 
@@ -20,27 +20,36 @@ class DeletableGroupResult(Struct):
     """Part of DeleteGroupsResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("group_id", "string", (0, 2)),
-        Field("error_code", "int16", (0, 2)),
+        Field("group_id", "string", (0, 3)),
+        Field("error_code", "int16", (0, 3)),
+        Field(
+            "error_message",
+            "string",
+            (3, 3),
+            nullable=(3, 3),
+            default=None,
+            ignorable=True,
+        ),
     )
 
     group_id: str = ""
     error_code: int = 0
+    error_message: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class DeleteGroupsResponse(Response):
-    """Versions 0 to 2, API key 42."""
+    """Versions 0 to 3, API key 42."""
 
     API_KEY: ClassVar[int] = 42
     NAME: ClassVar[str] = "DeleteGroupsResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 2
-    LAST_VERSION: ClassVar[int] = 2
+    MAX_VERSION: ClassVar[int] = 3
+    LAST_VERSION: ClassVar[int] = 3
     FLEXIBLE_FROM: ClassVar[int | None] = 2
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("throttle_time_ms", "int32", (0, 2)),
-        Field("results", DeletableGroupResult, (0, 2), array=True),
+        Field("throttle_time_ms", "int32", (0, 3)),
+        Field("results", DeletableGroupResult, (0, 3), array=True),
     )
 
     throttle_time_ms: int = 0
@@ -49,16 +58,16 @@ class DeleteGroupsResponse(Response):
 
 @dataclass(slots=True, kw_only=True)
 class DeleteGroupsRequest(Request[DeleteGroupsResponse]):
-    """Versions 0 to 2, API key 42."""
+    """Versions 0 to 3, API key 42."""
 
     API_KEY: ClassVar[int] = 42
     NAME: ClassVar[str] = "DeleteGroupsRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 2
-    LAST_VERSION: ClassVar[int] = 2
+    MAX_VERSION: ClassVar[int] = 3
+    LAST_VERSION: ClassVar[int] = 3
     FLEXIBLE_FROM: ClassVar[int | None] = 2
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("groups_names", "string", (0, 2), array=True),
+        Field("groups_names", "string", (0, 3), array=True),
     )
 
     groups_names: list[str] = field(default_factory=list)

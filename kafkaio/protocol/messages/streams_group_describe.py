@@ -1,4 +1,4 @@
-"""StreamsGroupDescribeRequest and StreamsGroupDescribeResponse (API key 89), versions 0 to 0."""
+"""StreamsGroupDescribeRequest and StreamsGroupDescribeResponse (API key 89), versions 0 to 1."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ __all__ = [
     "TaskOffset",
     "TopicInfo",
     "Topology",
+    "TopologyDescription",
+    "TopologyDescriptionGlobalStore",
+    "TopologyDescriptionNode",
+    "TopologyDescriptionSubtopology",
 ]
 
 
@@ -29,8 +33,8 @@ class KeyValue(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("key", "string", (0, 0)),
-        Field("value", "string", (0, 0)),
+        Field("key", "string", (0, 1)),
+        Field("value", "string", (0, 1)),
     )
 
     key: str = ""
@@ -42,10 +46,10 @@ class TopicInfo(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("name", "string", (0, 0)),
-        Field("partitions", "int32", (0, 0)),
-        Field("replication_factor", "int16", (0, 0)),
-        Field("topic_configs", KeyValue, (0, 0), array=True),
+        Field("name", "string", (0, 1)),
+        Field("partitions", "int32", (0, 1)),
+        Field("replication_factor", "int16", (0, 1)),
+        Field("topic_configs", KeyValue, (0, 1), array=True),
     )
 
     name: str = ""
@@ -59,11 +63,11 @@ class Subtopology(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("subtopology_id", "string", (0, 0)),
-        Field("source_topics", "string", (0, 0), array=True),
-        Field("repartition_sink_topics", "string", (0, 0), array=True),
-        Field("state_changelog_topics", TopicInfo, (0, 0), array=True),
-        Field("repartition_source_topics", TopicInfo, (0, 0), array=True),
+        Field("subtopology_id", "string", (0, 1)),
+        Field("source_topics", "string", (0, 1), array=True),
+        Field("repartition_sink_topics", "string", (0, 1), array=True),
+        Field("state_changelog_topics", TopicInfo, (0, 1), array=True),
+        Field("repartition_source_topics", TopicInfo, (0, 1), array=True),
     )
 
     subtopology_id: str = ""
@@ -78,13 +82,13 @@ class Topology(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("epoch", "int32", (0, 0)),
+        Field("epoch", "int32", (0, 1)),
         Field(
             "subtopologies",
             Subtopology,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
     )
@@ -98,8 +102,8 @@ class Endpoint(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("host", "string", (0, 0)),
-        Field("port", "uint16", (0, 0)),
+        Field("host", "string", (0, 1)),
+        Field("port", "uint16", (0, 1)),
     )
 
     host: str = ""
@@ -111,9 +115,9 @@ class TaskOffset(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("subtopology_id", "string", (0, 0)),
-        Field("partition", "int32", (0, 0)),
-        Field("offset", "int64", (0, 0)),
+        Field("subtopology_id", "string", (0, 1)),
+        Field("partition", "int32", (0, 1)),
+        Field("offset", "int64", (0, 1)),
     )
 
     subtopology_id: str = ""
@@ -126,8 +130,8 @@ class TaskIds(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("subtopology_id", "string", (0, 0)),
-        Field("partitions", "int32", (0, 0), array=True),
+        Field("subtopology_id", "string", (0, 1)),
+        Field("partitions", "int32", (0, 1), array=True),
     )
 
     subtopology_id: str = ""
@@ -139,9 +143,9 @@ class Assignment(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("active_tasks", TaskIds, (0, 0), array=True),
-        Field("standby_tasks", TaskIds, (0, 0), array=True),
-        Field("warmup_tasks", TaskIds, (0, 0), array=True),
+        Field("active_tasks", TaskIds, (0, 1), array=True),
+        Field("standby_tasks", TaskIds, (0, 1), array=True),
+        Field("warmup_tasks", TaskIds, (0, 1), array=True),
     )
 
     active_tasks: list[TaskIds] = field(default_factory=list)
@@ -154,21 +158,21 @@ class Member(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("member_id", "string", (0, 0)),
-        Field("member_epoch", "int32", (0, 0)),
-        Field("instance_id", "string", (0, 0), nullable=(0, 0), default=None),
-        Field("rack_id", "string", (0, 0), nullable=(0, 0), default=None),
-        Field("client_id", "string", (0, 0)),
-        Field("client_host", "string", (0, 0)),
-        Field("topology_epoch", "int32", (0, 0)),
-        Field("process_id", "string", (0, 0)),
-        Field("user_endpoint", Endpoint, (0, 0), nullable=(0, 0), default=None),
-        Field("client_tags", KeyValue, (0, 0), array=True),
-        Field("task_offsets", TaskOffset, (0, 0), array=True),
-        Field("task_end_offsets", TaskOffset, (0, 0), array=True),
-        Field("assignment", Assignment, (0, 0)),
-        Field("target_assignment", Assignment, (0, 0)),
-        Field("is_classic", "bool", (0, 0)),
+        Field("member_id", "string", (0, 1)),
+        Field("member_epoch", "int32", (0, 1)),
+        Field("instance_id", "string", (0, 1), nullable=(0, 1), default=None),
+        Field("rack_id", "string", (0, 1), nullable=(0, 1), default=None),
+        Field("client_id", "string", (0, 1)),
+        Field("client_host", "string", (0, 1)),
+        Field("topology_epoch", "int32", (0, 1)),
+        Field("process_id", "string", (0, 1)),
+        Field("user_endpoint", Endpoint, (0, 1), nullable=(0, 1), default=None),
+        Field("client_tags", KeyValue, (0, 1), array=True),
+        Field("task_offsets", TaskOffset, (0, 1), array=True),
+        Field("task_end_offsets", TaskOffset, (0, 1), array=True),
+        Field("assignment", Assignment, (0, 1)),
+        Field("target_assignment", Assignment, (0, 1)),
+        Field("is_classic", "bool", (0, 1)),
     )
 
     member_id: str = ""
@@ -189,19 +193,95 @@ class Member(Struct):
 
 
 @dataclass(slots=True, kw_only=True)
+class TopologyDescriptionNode(Struct):
+    """Part of StreamsGroupDescribeResponse."""
+
+    SCHEMA: ClassVar[tuple[Field, ...]] = (
+        Field("name", "string", (1, 1)),
+        Field("node_type", "int8", (1, 1)),
+        Field("source_topics", "string", (1, 1), array=True),
+        Field("sink_topic", "string", (1, 1), nullable=(1, 1), default=None),
+        Field("stores", "string", (1, 1), array=True),
+        Field("successors", "string", (1, 1), array=True),
+    )
+
+    name: str = ""
+    node_type: int = 0
+    source_topics: list[str] = field(default_factory=list)
+    sink_topic: str | None = None
+    stores: list[str] = field(default_factory=list)
+    successors: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class TopologyDescriptionSubtopology(Struct):
+    """Part of StreamsGroupDescribeResponse."""
+
+    SCHEMA: ClassVar[tuple[Field, ...]] = (
+        Field("subtopology_id", "string", (1, 1)),
+        Field("nodes", TopologyDescriptionNode, (1, 1), array=True),
+    )
+
+    subtopology_id: str = ""
+    nodes: list[TopologyDescriptionNode] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class TopologyDescriptionGlobalStore(Struct):
+    """Part of StreamsGroupDescribeResponse."""
+
+    SCHEMA: ClassVar[tuple[Field, ...]] = (
+        Field("source", TopologyDescriptionNode, (1, 1)),
+        Field("processor", TopologyDescriptionNode, (1, 1)),
+    )
+
+    source: TopologyDescriptionNode = field(default_factory=TopologyDescriptionNode)
+    processor: TopologyDescriptionNode = field(default_factory=TopologyDescriptionNode)
+
+
+@dataclass(slots=True, kw_only=True)
+class TopologyDescription(Struct):
+    """Part of StreamsGroupDescribeResponse."""
+
+    SCHEMA: ClassVar[tuple[Field, ...]] = (
+        Field("subtopologies", TopologyDescriptionSubtopology, (1, 1), array=True),
+        Field("global_stores", TopologyDescriptionGlobalStore, (1, 1), array=True),
+    )
+
+    subtopologies: list[TopologyDescriptionSubtopology] = field(default_factory=list)
+    global_stores: list[TopologyDescriptionGlobalStore] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
 class DescribedGroup(Struct):
     """Part of StreamsGroupDescribeResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("error_code", "int16", (0, 0)),
-        Field("error_message", "string", (0, 0), nullable=(0, 0), default=None),
-        Field("group_id", "string", (0, 0)),
-        Field("group_state", "string", (0, 0)),
-        Field("group_epoch", "int32", (0, 0)),
-        Field("assignment_epoch", "int32", (0, 0)),
-        Field("topology", Topology, (0, 0), nullable=(0, 0), default=None),
-        Field("members", Member, (0, 0), array=True),
-        Field("authorized_operations", "int32", (0, 0), default=-2147483648),
+        Field("error_code", "int16", (0, 1)),
+        Field("error_message", "string", (0, 1), nullable=(0, 1), default=None),
+        Field("group_id", "string", (0, 1)),
+        Field("group_state", "string", (0, 1)),
+        Field("group_epoch", "int32", (0, 1)),
+        Field("assignment_epoch", "int32", (0, 1)),
+        Field("topology", Topology, (0, 1), nullable=(0, 1), default=None),
+        Field("members", Member, (0, 1), array=True),
+        Field("authorized_operations", "int32", (0, 1), default=-2147483648),
+        Field(
+            "topology_description",
+            TopologyDescription,
+            (1, 1),
+            nullable=(1, 1),
+            default=None,
+        ),
+        Field("topology_description_status", "int8", (1, 1)),
+        Field(
+            "assignor_name",
+            "string",
+            (1, 1),
+            nullable=(1, 1),
+            default=None,
+            ignorable=True,
+        ),
     )
 
     error_code: int = 0
@@ -213,21 +293,24 @@ class DescribedGroup(Struct):
     topology: Topology | None = None
     members: list[Member] = field(default_factory=list)
     authorized_operations: int = -2147483648
+    topology_description: TopologyDescription | None = None
+    topology_description_status: int = 0
+    assignor_name: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponse(Response):
-    """Versions 0 to 0, API key 89."""
+    """Versions 0 to 1, API key 89."""
 
     API_KEY: ClassVar[int] = 89
     NAME: ClassVar[str] = "StreamsGroupDescribeResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 0
-    LAST_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 1
+    LAST_VERSION: ClassVar[int] = 1
     FLEXIBLE_FROM: ClassVar[int | None] = 0
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("throttle_time_ms", "int32", (0, 0)),
-        Field("groups", DescribedGroup, (0, 0), array=True),
+        Field("throttle_time_ms", "int32", (0, 1)),
+        Field("groups", DescribedGroup, (0, 1), array=True),
     )
 
     throttle_time_ms: int = 0
@@ -236,21 +319,23 @@ class StreamsGroupDescribeResponse(Response):
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeRequest(Request[StreamsGroupDescribeResponse]):
-    """Versions 0 to 0, API key 89."""
+    """Versions 0 to 1, API key 89."""
 
     API_KEY: ClassVar[int] = 89
     NAME: ClassVar[str] = "StreamsGroupDescribeRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 0
-    LAST_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 1
+    LAST_VERSION: ClassVar[int] = 1
     FLEXIBLE_FROM: ClassVar[int | None] = 0
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("group_ids", "string", (0, 0), array=True),
-        Field("include_authorized_operations", "bool", (0, 0)),
+        Field("group_ids", "string", (0, 1), array=True),
+        Field("include_authorized_operations", "bool", (0, 1)),
+        Field("include_topology_description", "bool", (1, 1)),
     )
 
     group_ids: list[str] = field(default_factory=list)
     include_authorized_operations: bool = False
+    include_topology_description: bool = False
 
     @classmethod
     def response_type(cls) -> type[StreamsGroupDescribeResponse]:

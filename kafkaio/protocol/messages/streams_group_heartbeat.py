@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeatRequest and StreamsGroupHeartbeatResponse (API key 88), versions 0 to 0."""
+"""StreamsGroupHeartbeatRequest and StreamsGroupHeartbeatResponse (API key 88), versions 0 to 1."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Status(Struct):
     """Part of StreamsGroupHeartbeatResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("status_code", "int8", (0, 0)),
-        Field("status_detail", "string", (0, 0)),
+        Field("status_code", "int8", (0, 1)),
+        Field("status_detail", "string", (0, 1)),
     )
 
     status_code: int = 0
@@ -45,8 +45,8 @@ class StreamsGroupHeartbeatResponseTaskIds(Struct):
     """Part of StreamsGroupHeartbeatResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("subtopology_id", "string", (0, 0)),
-        Field("partitions", "int32", (0, 0), array=True),
+        Field("subtopology_id", "string", (0, 1)),
+        Field("partitions", "int32", (0, 1), array=True),
     )
 
     subtopology_id: str = ""
@@ -58,8 +58,8 @@ class StreamsGroupHeartbeatResponseEndpoint(Struct):
     """Part of StreamsGroupHeartbeatResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("host", "string", (0, 0)),
-        Field("port", "uint16", (0, 0)),
+        Field("host", "string", (0, 1)),
+        Field("port", "uint16", (0, 1)),
     )
 
     host: str = ""
@@ -71,8 +71,8 @@ class TopicPartition(Struct):
     """Part of StreamsGroupHeartbeatResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("topic", "string", (0, 0)),
-        Field("partitions", "int32", (0, 0), array=True),
+        Field("topic", "string", (0, 1)),
+        Field("partitions", "int32", (0, 1), array=True),
     )
 
     topic: str = ""
@@ -84,9 +84,9 @@ class EndpointToPartitions(Struct):
     """Part of StreamsGroupHeartbeatResponse."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("user_endpoint", StreamsGroupHeartbeatResponseEndpoint, (0, 0)),
-        Field("active_partitions", TopicPartition, (0, 0), array=True),
-        Field("standby_partitions", TopicPartition, (0, 0), array=True),
+        Field("user_endpoint", StreamsGroupHeartbeatResponseEndpoint, (0, 1)),
+        Field("active_partitions", TopicPartition, (0, 1), array=True),
+        Field("standby_partitions", TopicPartition, (0, 1), array=True),
     )
 
     user_endpoint: StreamsGroupHeartbeatResponseEndpoint = field(
@@ -98,55 +98,57 @@ class EndpointToPartitions(Struct):
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatResponse(Response):
-    """Versions 0 to 0, API key 88."""
+    """Versions 0 to 1, API key 88."""
 
     API_KEY: ClassVar[int] = 88
     NAME: ClassVar[str] = "StreamsGroupHeartbeatResponse"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 0
-    LAST_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 1
+    LAST_VERSION: ClassVar[int] = 1
     FLEXIBLE_FROM: ClassVar[int | None] = 0
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("throttle_time_ms", "int32", (0, 0)),
-        Field("error_code", "int16", (0, 0)),
-        Field("error_message", "string", (0, 0), nullable=(0, 0), default=None),
-        Field("member_id", "string", (0, 0)),
-        Field("member_epoch", "int32", (0, 0)),
-        Field("heartbeat_interval_ms", "int32", (0, 0)),
-        Field("acceptable_recovery_lag", "int32", (0, 0)),
-        Field("task_offset_interval_ms", "int32", (0, 0)),
-        Field("status", Status, (0, 0), array=True, nullable=(0, 0)),
+        Field("throttle_time_ms", "int32", (0, 1)),
+        Field("error_code", "int16", (0, 1)),
+        Field("error_message", "string", (0, 1), nullable=(0, 1), default=None),
+        Field("member_id", "string", (0, 1)),
+        Field("member_epoch", "int32", (0, 1)),
+        Field("heartbeat_interval_ms", "int32", (0, 1)),
+        Field("acceptable_recovery_lag_legacy", "int32", (0, 0)),
+        Field("task_offset_interval_ms", "int32", (0, 1)),
+        Field("acceptable_recovery_lag", "int64", (1, 1), default=-1, ignorable=True),
+        Field("status", Status, (0, 1), array=True, nullable=(0, 1)),
         Field(
             "active_tasks",
             StreamsGroupHeartbeatResponseTaskIds,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
         Field(
             "standby_tasks",
             StreamsGroupHeartbeatResponseTaskIds,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
         Field(
             "warmup_tasks",
             StreamsGroupHeartbeatResponseTaskIds,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
-        Field("endpoint_information_epoch", "int32", (0, 0)),
+        Field("topology_description_required", "bool", (1, 1)),
+        Field("endpoint_information_epoch", "int32", (0, 1)),
         Field(
             "partitions_by_user_endpoint",
             EndpointToPartitions,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
     )
@@ -157,12 +159,14 @@ class StreamsGroupHeartbeatResponse(Response):
     member_id: str = ""
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
-    acceptable_recovery_lag: int = 0
+    acceptable_recovery_lag_legacy: int = 0
     task_offset_interval_ms: int = 0
+    acceptable_recovery_lag: int = -1
     status: list[Status] | None = field(default_factory=list)
     active_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = None
     standby_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = None
     warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = None
+    topology_description_required: bool = False
     endpoint_information_epoch: int = 0
     partitions_by_user_endpoint: list[EndpointToPartitions] | None = None
 
@@ -172,8 +176,8 @@ class KeyValue(Struct):
     """Part of StreamsGroupHeartbeatRequest."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("key", "string", (0, 0)),
-        Field("value", "string", (0, 0)),
+        Field("key", "string", (0, 1)),
+        Field("value", "string", (0, 1)),
     )
 
     key: str = ""
@@ -185,10 +189,10 @@ class TopicInfo(Struct):
     """Part of StreamsGroupHeartbeatRequest."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("name", "string", (0, 0)),
-        Field("partitions", "int32", (0, 0)),
-        Field("replication_factor", "int16", (0, 0)),
-        Field("topic_configs", KeyValue, (0, 0), array=True),
+        Field("name", "string", (0, 1)),
+        Field("partitions", "int32", (0, 1)),
+        Field("replication_factor", "int16", (0, 1)),
+        Field("topic_configs", KeyValue, (0, 1), array=True),
     )
 
     name: str = ""
@@ -202,9 +206,9 @@ class CopartitionGroup(Struct):
     """Part of StreamsGroupHeartbeatRequest."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("source_topics", "int16", (0, 0), array=True),
-        Field("source_topic_regex", "int16", (0, 0), array=True),
-        Field("repartition_source_topics", "int16", (0, 0), array=True),
+        Field("source_topics", "int16", (0, 1), array=True),
+        Field("source_topic_regex", "int16", (0, 1), array=True),
+        Field("repartition_source_topics", "int16", (0, 1), array=True),
     )
 
     source_topics: list[int] = field(default_factory=list)
@@ -217,13 +221,13 @@ class Subtopology(Struct):
     """Part of StreamsGroupHeartbeatRequest."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("subtopology_id", "string", (0, 0)),
-        Field("source_topics", "string", (0, 0), array=True),
-        Field("source_topic_regex", "string", (0, 0), array=True),
-        Field("state_changelog_topics", TopicInfo, (0, 0), array=True),
-        Field("repartition_sink_topics", "string", (0, 0), array=True),
-        Field("repartition_source_topics", TopicInfo, (0, 0), array=True),
-        Field("copartition_groups", CopartitionGroup, (0, 0), array=True),
+        Field("subtopology_id", "string", (0, 1)),
+        Field("source_topics", "string", (0, 1), array=True),
+        Field("source_topic_regex", "string", (0, 1), array=True),
+        Field("state_changelog_topics", TopicInfo, (0, 1), array=True),
+        Field("repartition_sink_topics", "string", (0, 1), array=True),
+        Field("repartition_source_topics", TopicInfo, (0, 1), array=True),
+        Field("copartition_groups", CopartitionGroup, (0, 1), array=True),
     )
 
     subtopology_id: str = ""
@@ -240,8 +244,8 @@ class Topology(Struct):
     """Part of StreamsGroupHeartbeatRequest."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("epoch", "int32", (0, 0)),
-        Field("subtopologies", Subtopology, (0, 0), array=True),
+        Field("epoch", "int32", (0, 1)),
+        Field("subtopologies", Subtopology, (0, 1), array=True),
     )
 
     epoch: int = 0
@@ -253,8 +257,8 @@ class StreamsGroupHeartbeatRequestTaskIds(Struct):
     """Part of StreamsGroupHeartbeatRequest."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("subtopology_id", "string", (0, 0)),
-        Field("partitions", "int32", (0, 0), array=True),
+        Field("subtopology_id", "string", (0, 1)),
+        Field("partitions", "int32", (0, 1), array=True),
     )
 
     subtopology_id: str = ""
@@ -266,8 +270,8 @@ class StreamsGroupHeartbeatRequestEndpoint(Struct):
     """Part of StreamsGroupHeartbeatRequest."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("host", "string", (0, 0)),
-        Field("port", "uint16", (0, 0)),
+        Field("host", "string", (0, 1)),
+        Field("port", "uint16", (0, 1)),
     )
 
     host: str = ""
@@ -279,9 +283,9 @@ class TaskOffset(Struct):
     """Part of StreamsGroupHeartbeatRequest."""
 
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("subtopology_id", "string", (0, 0)),
-        Field("partition", "int32", (0, 0)),
-        Field("offset", "int64", (0, 0)),
+        Field("subtopology_id", "string", (0, 1)),
+        Field("partition", "int32", (0, 1)),
+        Field("offset", "int64", (0, 1)),
     )
 
     subtopology_id: str = ""
@@ -291,75 +295,75 @@ class TaskOffset(Struct):
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequest(Request[StreamsGroupHeartbeatResponse]):
-    """Versions 0 to 0, API key 88."""
+    """Versions 0 to 1, API key 88."""
 
     API_KEY: ClassVar[int] = 88
     NAME: ClassVar[str] = "StreamsGroupHeartbeatRequest"
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 0
-    LAST_VERSION: ClassVar[int] = 0
+    MAX_VERSION: ClassVar[int] = 1
+    LAST_VERSION: ClassVar[int] = 1
     FLEXIBLE_FROM: ClassVar[int | None] = 0
     SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("group_id", "string", (0, 0)),
-        Field("member_id", "string", (0, 0)),
-        Field("member_epoch", "int32", (0, 0)),
-        Field("endpoint_information_epoch", "int32", (0, 0)),
-        Field("instance_id", "string", (0, 0), nullable=(0, 0), default=None),
-        Field("rack_id", "string", (0, 0), nullable=(0, 0), default=None),
-        Field("rebalance_timeout_ms", "int32", (0, 0), default=-1),
-        Field("topology", Topology, (0, 0), nullable=(0, 0), default=None),
+        Field("group_id", "string", (0, 1)),
+        Field("member_id", "string", (0, 1)),
+        Field("member_epoch", "int32", (0, 1)),
+        Field("endpoint_information_epoch", "int32", (0, 1)),
+        Field("instance_id", "string", (0, 1), nullable=(0, 1), default=None),
+        Field("rack_id", "string", (0, 1), nullable=(0, 1), default=None),
+        Field("rebalance_timeout_ms", "int32", (0, 1), default=-1),
+        Field("topology", Topology, (0, 1), nullable=(0, 1), default=None),
         Field(
             "active_tasks",
             StreamsGroupHeartbeatRequestTaskIds,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
         Field(
             "standby_tasks",
             StreamsGroupHeartbeatRequestTaskIds,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
         Field(
             "warmup_tasks",
             StreamsGroupHeartbeatRequestTaskIds,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
-        Field("process_id", "string", (0, 0), nullable=(0, 0), default=None),
+        Field("process_id", "string", (0, 1), nullable=(0, 1), default=None),
         Field(
             "user_endpoint",
             StreamsGroupHeartbeatRequestEndpoint,
-            (0, 0),
-            nullable=(0, 0),
+            (0, 1),
+            nullable=(0, 1),
             default=None,
         ),
         Field(
-            "client_tags", KeyValue, (0, 0), array=True, nullable=(0, 0), default=None
+            "client_tags", KeyValue, (0, 1), array=True, nullable=(0, 1), default=None
         ),
         Field(
             "task_offsets",
             TaskOffset,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
         Field(
             "task_end_offsets",
             TaskOffset,
-            (0, 0),
+            (0, 1),
             array=True,
-            nullable=(0, 0),
+            nullable=(0, 1),
             default=None,
         ),
-        Field("shutdown_application", "bool", (0, 0)),
+        Field("shutdown_application", "bool", (0, 1)),
     )
 
     group_id: str = ""

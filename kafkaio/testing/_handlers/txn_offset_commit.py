@@ -152,7 +152,7 @@ def _check(
 ) -> ErrorCode:
     """Check that the producer speaks for a member, if it names one."""
     group = coordinator.find(request.group_id)
-    member_id, epoch = request.member_id, request.generation_id
+    member_id, epoch = request.member_id, request.generation_id_or_member_epoch
     if group is None:
         return ErrorCode.ILLEGAL_GENERATION if epoch >= 0 else ErrorCode.NONE
     if isinstance(group, ClassicGroup):

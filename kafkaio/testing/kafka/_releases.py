@@ -38,6 +38,17 @@ class Release:
 
 _RELEASES: Final = (
     Release(
+        version="4.4.0",
+        features={
+            "metadata.version": 30,
+            "eligible.leader.replicas.version": 1,
+            "group.version": 1,
+            "share.version": 2,
+            "streams.version": 1,
+            "transaction.version": 2,
+        },
+    ),
+    Release(
         version="4.3.1",
         features={
             "metadata.version": 30,

@@ -1,0 +1,1 @@
+"""The machines of a share consumer (KIP-932): membership, sessions, ledger."""

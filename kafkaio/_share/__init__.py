@@ -1,0 +1,1 @@
+"""Share groups: queues on Kafka (KIP-932)."""

@@ -1,0 +1,104 @@
+"""What the parts of a share consumer need of each other.
+
+The *engine* (`core`, `member`, `leaders`) keeps the membership, the sessions and the
+ledger, and brings fetched data. The *reader* keeps fetched data until it is handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from kafkaio._records.batch import Acquired
+    from kafkaio._runtime.observer import Observer
+    from kafkaio.errors import KafkaError
+    from kafkaio.types import TopicPartition
+
+
+class FetchedPart(NamedTuple):
+    """What one answer brought of one partition.
+
+    Attributes:
+        tp: the partition.
+        node_id: the leader.
+        acquired: what was acquired, sorted; only these offsets may be handed out.
+        data: whole record batches, perhaps more than was acquired.
+    """
+
+    tp: TopicPartition
+    node_id: int
+    acquired: tuple[Acquired, ...]
+    data: memoryview | bytes
+
+
+class ReaderPort(Protocol):
+    """The reader, as the engine uses it."""
+
+    @property
+    def wants(self) -> bool:
+        """Whether records are to be fetched: somebody reads, or is about to.
+
+        False while nobody iterates, polls or runs: an idle consumer locks nothing.
+        """
+        ...
+
+    @property
+    def buffered(self) -> int:
+        """How many acquired records are fetched and not handed out."""
+        ...
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Their size."""
+        ...
+
+    def received(self, part: FetchedPart) -> None:
+        """Take fetched data. Offsets in it that are lost later are not handed out."""
+
+    def failed(self, error: Exception) -> None:
+        """Raise an error from the next read, once; wake who waits."""
+
+
+class EnginePort(Protocol):
+    """The engine, as the reader, `run` and the public class use it."""
+
+    @property
+    def observer(self) -> Observer:
+        """Observes what happens."""
+        ...
+
+    def wake(self) -> None:
+        """Check what can be fetched or sent: there is room, or somebody reads."""
+
+    def check(self) -> None:
+        """Raise if the consumer is closed, or a background task has crashed."""
+
+    async def wait_for_news(self, until: float | None) -> None:
+        """Wait for `notify`, or until that time."""
+
+    def notify(self) -> None:
+        """Wake who waits for news: data came, an error came, the consumer closes."""
+
+    def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
+        """Return what is done when the leader has answered the acknowledgement.
+
+        Raises when awaited:
+            AcknowledgeFailed: it did not count, or that is unknown; `LockLost` if the
+                lock is gone.
+        """
+        ...
+
+    async def flush(self, timeout: float) -> None:
+        """Send every decision, and wait for the answers.
+
+        Raises:
+            AcknowledgeFailed: some did not count; several: of the first.
+            RequestTimeout: time is up.
+        """
+
+    async def commit(
+        self, timeout: float
+    ) -> Mapping[TopicPartition, KafkaError | None]:
+        """The same, with the result of each partition that had decisions."""
+        ...
