@@ -59,6 +59,8 @@ T = TypeVar("T")
 
 #: From this version on, a request means TV2; below it, TV1.
 _OFFSETS_TV2: Final = 5
+#: The last version that has topic names; later ones have topic ids alone (KIP-1319).
+_OFFSETS_NAMED: Final = 5
 #: From this version on, the coordinator checks the member of a commit (KIP-447).
 _OFFSETS_FENCED: Final = 3
 #: The group went on without the member, or moved it to another generation.
@@ -298,7 +300,7 @@ class TxnOffsets:
                 attempts,
                 timeout=self._request_timeout,
                 code=code,
-                max_version=None if is_tv2 else _OFFSETS_TV2 - 1,
+                max_version=_OFFSETS_NAMED if is_tv2 else _OFFSETS_TV2 - 1,
                 min_version=_OFFSETS_TV2 if is_tv2 else 0,
                 pace=Pace(ASKED_AT_ONCE),
                 on_sent=unanswered.sent,
