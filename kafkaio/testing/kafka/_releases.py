@@ -40,7 +40,7 @@ _RELEASES: Final = (
     Release(
         version="4.4.0",
         features={
-            "metadata.version": 30,
+            "metadata.version": 33,
             "eligible.leader.replicas.version": 1,
             "group.version": 1,
             "share.version": 2,
@@ -52,6 +52,17 @@ _RELEASES: Final = (
         version="4.3.1",
         features={
             "metadata.version": 30,
+            "eligible.leader.replicas.version": 1,
+            "group.version": 1,
+            "share.version": 1,
+            "streams.version": 1,
+            "transaction.version": 2,
+        },
+    ),
+    Release(
+        version="4.2.2",
+        features={
+            "metadata.version": 29,
             "eligible.leader.replicas.version": 1,
             "group.version": 1,
             "share.version": 1,
@@ -72,7 +83,7 @@ _RELEASES: Final = (
     Release(version="2.1.1", scala="2.12", zookeeper=True, minimum_java=8),
 )
 RELEASES: Final = {release.short: release for release in _RELEASES}
-DEFAULT_VERSION: Final = "4.3"
+DEFAULT_VERSION: Final = "4.4"
 
 
 def find_release(version: str) -> Release:
