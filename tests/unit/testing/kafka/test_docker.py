@@ -101,7 +101,7 @@ def test_each_broker_has_a_container_at_its_own_port(engine: FakeDocker) -> None
     kafka.open()
     assert kafka.node_ids == [1, 2, 3]
     assert [c.alias for c in engine.containers] == ["kafka-1", "kafka-2", "kafka-3"]
-    assert {c.image for c in engine.containers} == {"apache/kafka:4.3.1"}
+    assert {c.image for c in engine.containers} == {"apache/kafka:4.4.0"}
     ports = [("127.0.0.1", c.port) for c in engine.containers]
     assert kafka.addresses("PLAINTEXT") == ports
     assert len({c.environment["CLUSTER_ID"] for c in engine.containers}) == 1

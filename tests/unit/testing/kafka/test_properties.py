@@ -114,7 +114,7 @@ def test_options_fill_in_users_and_feature_levels() -> None:
     assert options.accounts == {"alice": "alice-secret"}
     assert ClusterOptions(users={"a": "b"}).accounts == {"a": "b"}
     assert options.levels["group.version"] == 0
-    assert options.levels["metadata.version"] == 30
+    assert options.levels["metadata.version"] == 33
     assert options.release.features["group.version"] == 1
 
 
