@@ -150,7 +150,7 @@ def test_properties_become_variables_of_the_image() -> None:
 
 
 def test_brokers_meet_inside_and_clients_come_from_outside() -> None:
-    plan = Plan(release=find_release("4.3"), brokers=2)
+    plan = Plan(release=find_release(), brokers=2)
     found = environment(plan, 2, ("docker.test", 25000))
     assert found["KAFKA_NODE_ID"] == "2"
     assert found["KAFKA_CONTROLLER_QUORUM_VOTERS"] == "1@kafka-1:9093,2@kafka-2:9093"

@@ -15,7 +15,7 @@ from kafkaio.testing.kafka._properties import (
 )
 from kafkaio.testing.kafka._releases import find_release
 
-KRAFT = find_release("4.3")
+KRAFT = find_release()
 OLD = find_release("2.8")
 DATA = Path("data")
 TLS = BrokerTlsFiles(keystore=Path("k"), truststore=Path("t"), password="p")
