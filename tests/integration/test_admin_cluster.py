@@ -51,7 +51,7 @@ from tests.support.java import Toolbox
 from tests.support.kafka import Kafka
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("rights, tokens and controllers of a real broker"),
     pytest.mark.timeout(120),
     pytest.mark.asyncio(loop_scope="module"),

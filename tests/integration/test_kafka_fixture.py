@@ -24,7 +24,7 @@ from tests.support.kafka import Kafka, run_tool
 
 # It starts every version itself.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("is about the processes of a real Kafka"),
     pytest.mark.slow,
     pytest.mark.timeout(120),
@@ -263,8 +263,8 @@ async def test_feature_levels_are_as_asked_for() -> None:
     }
     assert levels["group.version"] == "0"
     assert levels["transaction.version"] == "1"
-    assert levels["share.version"] == "1"
-    assert levels["metadata.version"] == "4.3-IV0"
+    assert levels["share.version"] == "2"
+    assert levels["metadata.version"] == "4.4-IV2"
 
 
 # Someone else's cluster

@@ -27,7 +27,7 @@ from tests.support.java import JavaProgram, Toolbox
 
 # It needs no broker, so once is enough.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("asks no broker that runs"),
 ]
 

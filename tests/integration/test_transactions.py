@@ -37,7 +37,7 @@ from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3"),
+    pytest.mark.kafka_versions("2.8+"),
     pytest.mark.not_embedded("of the real brokers; units show the embedded one"),
 ]
 
@@ -284,7 +284,7 @@ async def test_the_second_producer_of_an_id_fences_the_first(
     await assert_committed(servers, topic, [b"first", b"second", b"third"])
 
 
-@pytest.mark.kafka_versions("4.0", "4.3")
+@pytest.mark.kafka_versions("4.0+")
 async def test_a_first_batch_that_is_refused_is_not_overtaken(
     transactional: Kafka, tx_topic: TopicFactory
 ) -> None:
@@ -395,7 +395,7 @@ async def test_a_batch_that_expires_on_the_wire_costs_an_epoch(
     await assert_committed(servers, topic, [b"before", b"after"])
 
 
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 async def test_the_level_changes_while_the_producer_runs(
     switchable: Kafka, request: pytest.FixtureRequest
 ) -> None:
