@@ -797,6 +797,18 @@ CASES: Final = (
         since="2.8",
         before=(KRAFT, ("2.8",)),
     ),
+    Case(
+        "unregister_controller",
+        lambda w: w.admin.unregister_controller(99),
+        (E.CONTROLLER_ID_NOT_REGISTERED,),
+        since="4.4",
+    ),
+    Case(
+        "unregister_controller",
+        lambda w: w.admin.unregister_controller(w.node),
+        (E.INVALID_REQUEST,),
+        since="4.4",
+    ),
     # ---- transactions
     Case(
         "list_transactions",
@@ -968,6 +980,7 @@ DENIED: Final = (
         since="2.8",
         before=(KRAFT, ("2.8",)),
     ),
+    denied(NO_CLUSTER_RIGHT, "unregister_controller", 99, since="4.4"),
     denied(NO_ID_RIGHT, "describe_transactions", ["table"]),
     denied(NO_TOPIC_RIGHT, "describe_producers", [TP]),
     denied(NO_TOPIC_RIGHT, "abort_transaction", TP, 0),
