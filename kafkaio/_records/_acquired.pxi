@@ -1,6 +1,7 @@
 # The acquired records of share groups: see `kafkaio._records._acquired`, which defines
 # what is right, and `kafkaio._records._acquired_cursor`.
 
+from kafkaio._records._acquired import Acquired as PureAcquired
 from kafkaio._records._acquired import ShareRecord as TypedShareRecord
 from kafkaio._records._acquired import refusal_of
 
@@ -12,8 +13,8 @@ cdef enum:
     REJECT = 3
     GAP = 5
     LOST = 6
-    COPY = 7
-    TAKEN = 16
+    COPY = 8
+    STATE = 15
 
 
 # It is tracked by the garbage collector: the listener refers to it.
@@ -34,9 +35,18 @@ cdef class Acquired:
     # Python code may resize it: its size is read again for each access.
     cdef readonly bytearray states
     cdef public Py_ssize_t held
+    cdef public int64_t handed_to
     cdef public double deadline
     cdef public object lost_because
     cdef public bint is_queued
+
+    # What the ledger does with many offsets at once takes little time in Python.
+    held_runs = PureAcquired.held_runs
+    take_decisions = PureAcquired.take_decisions
+    confirm = PureAcquired.confirm
+    fail = PureAcquired.fail
+    lose = PureAcquired.lose
+    _translate = PureAcquired._translate
 
     def __init__(
         self,
@@ -57,6 +67,7 @@ cdef class Acquired:
         self.delivery_count = delivery_count
         self.node_id = node_id
         self.listener = listener
+        self.handed_to = first
         self.deadline = 0.0
         self.lost_because = ""
         self.is_queued = False
@@ -129,7 +140,7 @@ cdef class Acquired:
     def is_lost(self, int64_t offset):
         """Whether the lock of an offset of the range is gone."""
         cdef uint8_t *state = self.state_of(offset)
-        return state != NULL and state[0] & ~TAKEN == LOST
+        return state != NULL and state[0] & STATE == LOST
 
     def acked(self, int64_t offset):
         """Return what is done when the leader has answered the acknowledgement.
@@ -444,6 +455,8 @@ cdef class AcquiredCursor(RecordCursor):
                 self.next_offset = self._batch_end
             state = part.state_of(parsed.offset)
             if state != NULL and state[0] == HELD:
+                if part.handed_to <= parsed.offset:
+                    part.handed_to = parsed.offset + 1
                 return True
         return False
 
@@ -526,7 +539,7 @@ cdef class AcquiredCursor(RecordCursor):
                 state = part.state_of(at)
                 if state == NULL:
                     break
-                if state[0] != HELD and state[0] & ~TAKEN != GAP:
+                if state[0] != HELD and state[0] & STATE != GAP:
                     return False
                 at += 1
         return at >= self._batch_end

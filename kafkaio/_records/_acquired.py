@@ -7,6 +7,7 @@ that byte and, once for many records, a call of the listener.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -22,10 +23,15 @@ ACCEPT: Final = 1
 RELEASE: Final = 2
 REJECT: Final = 3
 GAP: Final = 5  # there is no record at this offset
-LOST: Final = 6  # the lock is gone
-COPY: Final = 7  # there never was a lock: a record that is a copy, or made by hand
+LOST: Final = 6  # the lock is gone; what was decided, if anything, does not count
+FAILED: Final = 7  # it was decided, and that did not count, or that is unknown
+COPY: Final = 8  # there never was a lock: a record that is a copy, or made by hand
 #: Added to a decision that the ledger has taken over, to send it.
 TAKEN: Final = 16
+#: Added instead of it once the leader has confirmed the decision.
+DONE: Final = 32
+#: The decision, or what else became of the offset.
+STATE: Final = 15
 
 _WORDS: Final = {
     ACCEPT: "it was accepted",
@@ -33,9 +39,28 @@ _WORDS: Final = {
     REJECT: "it was rejected",
     GAP: "it was passed over, because there is no record",
     LOST: "its lock is gone",
+    FAILED: "it was acknowledged before, and the leader did not confirm that",
     COPY: "this is a copy without a lock; only the record that the consumer returned "
     "can be acknowledged",
 }
+_DECISIONS: Final = (ACCEPT, RELEASE, REJECT, GAP)
+_HELD_RUNS: Final = re.compile(rb"\x00+", re.DOTALL)
+_DECIDED_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x05+", re.DOTALL)
+
+
+def _table(changes: dict[int, int]) -> bytes:
+    # For `bytes.translate`.
+    return bytes(changes.get(state, state) for state in range(256))
+
+
+_TAKE: Final = _table({each: each + TAKEN for each in _DECISIONS})
+_CONFIRM: Final = _table({each + TAKEN: each + DONE for each in _DECISIONS})
+_FAIL: Final = _table({each + TAKEN: FAILED for each in _DECISIONS})
+_LOSE: Final = _table(
+    {HELD: LOST}
+    | dict.fromkeys(_DECISIONS, LOST)
+    | {d + TAKEN: LOST for d in _DECISIONS}
+)
 
 
 class AcquiredListenerPort(Protocol):
@@ -64,7 +89,10 @@ class Acquired:
     Attributes:
         states: one byte for each offset; see the constants of this module.
         held: number of offsets without a decision.
-        deadline: when the lock of those that are held ends, on the clock of the loop.
+        handed_to: the offset up to which records were handed out, this one excluded;
+            the reader sets it.
+        deadline: when the lock of those that are held ends, on the clock of the loop;
+            of the first that ends, where they differ.
         lost_because: why the lock of those that are lost is gone.
         is_queued: whether the listener has been notified, and has not taken the
             decisions yet.
@@ -74,6 +102,7 @@ class Acquired:
         "deadline",
         "delivery_count",
         "first",
+        "handed_to",
         "held",
         "is_queued",
         "last",
@@ -104,6 +133,7 @@ class Acquired:
         self.listener = listener
         self.states: bytearray = bytearray(last - first + 1)
         self.held: int = len(self.states)
+        self.handed_to: int = first
         self.deadline: float = 0.0
         self.lost_because: str = ""
         self.is_queued: bool = False
@@ -147,7 +177,7 @@ class Acquired:
     def is_lost(self, offset: int) -> bool:
         """Whether the lock of an offset of the range is gone."""
         place = offset - self.first
-        return 0 <= place < len(self.states) and self.states[place] & ~TAKEN == LOST
+        return 0 <= place < len(self.states) and self.states[place] & STATE == LOST
 
     def acked(self, offset: int) -> Awaitable[None]:
         """Return what is done when the leader has answered the acknowledgement.
@@ -168,6 +198,51 @@ class Acquired:
             self.is_queued = True
             self.listener.decided(self)
 
+    def held_runs(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Return the runs of offsets within these that are held: first and last."""
+        start, end = max(first - self.first, 0), max(last - self.first + 1, 0)
+        base = self.first
+        runs = _HELD_RUNS.finditer(self.states, start, end)
+        return [(base + run.start(), base + run.end() - 1) for run in runs]
+
+    def take_decisions(self, most: int) -> list[tuple[int, int, int]]:
+        """Take over decisions: runs of first offset, last offset and decision.
+
+        Args:
+            most: the most runs to take. If there are more, ``is_queued`` stays True,
+                and the listener is not notified again.
+        """
+        base, taken = self.first, list[tuple[int, int, int]]()
+        end = len(self.states)
+        for run in _DECIDED_RUNS.finditer(self.states):
+            start, stop = run.span()
+            if len(taken) == most:
+                end = start
+                break
+            taken.append((base + start, base + stop - 1, self.states[start]))
+        else:
+            self.is_queued = False
+        self.states[:end] = self.states[:end].translate(_TAKE)
+        return taken
+
+    def confirm(self, first: int, last: int) -> None:
+        """Note that the leader has confirmed the decisions that were taken over."""
+        self._translate(first, last, _CONFIRM)
+
+    def fail(self, first: int, last: int) -> None:
+        """Note that the decisions that were taken over did not count."""
+        self._translate(first, last, _FAIL)
+
+    def lose(self, first: int, last: int) -> None:
+        """Note that the lock is gone of all that the leader has not confirmed."""
+        start, end = max(first - self.first, 0), max(last - self.first + 1, 0)
+        self.held -= self.states.count(HELD, start, end)
+        self._translate(first, last, _LOSE)
+
+    def _translate(self, first: int, last: int, table: bytes) -> None:
+        start, end = max(first - self.first, 0), max(last - self.first + 1, 0)
+        self.states[start:end] = self.states[start:end].translate(table)
+
     def __repr__(self) -> str:
         return (
             f"<Acquired {self.topic}-{self.partition} {self.first}-{self.last} | "
@@ -179,7 +254,7 @@ def refusal_of(acquired: Acquired, offset: int) -> UsageError:
     """Return the error for a decision that cannot be taken, of either codec."""
     place = offset - acquired.first
     if 0 <= place < len(acquired.states):
-        state = acquired.states[place] & ~TAKEN
+        state = acquired.states[place] & STATE
         reason = _WORDS.get(state, "it is not decided")
         if state == LOST and acquired.lost_because:
             reason += f": {acquired.lost_because}"

@@ -16,7 +16,8 @@ class AcquiredCursor(RecordCursor):
     """Iterates over the records of one batch that are locked for this consumer.
 
     It returns each record as a `ShareRecord`. A record is left out if its offset was
-    not acquired, or if it was decided or lost before its turn came.
+    not acquired, or if it was decided or lost before its turn came. For those that it
+    returns, or skips, it sets ``handed_to`` of their range.
 
     When the cursor is created, it decides `GAP` for the acquired offsets of the batch
     that have no record: compaction has removed it.
@@ -85,6 +86,7 @@ class AcquiredCursor(RecordCursor):
             record, part = self._pairs.pop()
             self.next_offset = record.offset + 1 if self.remaining else self._batch_end
             if part.is_held(record.offset):
+                part.handed_to = max(part.handed_to, record.offset + 1)
                 return share_record(record, part, record.key, record.value)
         raise StopIteration
 
