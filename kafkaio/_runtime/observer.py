@@ -449,11 +449,12 @@ class Observer:
         """
 
     def locks_renewed(
-        self, group: str, node_id: int, parts: Mapping[TopicPartition, int]
+        self, group: str, node_id: int, partition: TopicPartition, records: int
     ) -> None:
-        """A broker renewed the locks of so many records of each partition (KIP-1222).
+        """A broker renewed the locks of ``records`` records of a partition (KIP-1222).
 
-        From now on they last as long as new locks.
+        From now on they last as long as new locks. Reported once for what one answer
+        renewed of a partition.
         """
 
     def acknowledgements_missing(
