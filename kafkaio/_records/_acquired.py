@@ -8,9 +8,12 @@ that byte and, once for many records, a call of the listener.
 from __future__ import annotations
 
 import re
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kafkaio.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
 
 #: What became of an offset. The decisions have Kafka's numbers of acknowledge types,
 #: apart from GAP, which is 0 there.
@@ -61,6 +64,10 @@ class AcquiredListenerPort(Protocol):
 
     def decided(self, acquired: Acquired) -> None:
         """Note that there are decisions; called once until they are taken."""
+
+    def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
+        """Return what is done when the leader has answered; for ``record.acked``."""
+        ...
 
 
 class Acquired:

@@ -10,7 +10,7 @@ not sent: one of them would void the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from kafkaio._dataclass import dataclass
@@ -73,6 +73,13 @@ class LedgerListenerPort(Protocol):
     def renewed(self, acquired: Acquired, first: int, last: int) -> None:
         """Note that locks were renewed; ``acquired.deadline`` is the new one."""
 
+    def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
+        """Return what is done when the leader has answered; see `AcquiredListenerPort`.
+
+        The ledger, which is the listener of each range, passes it on.
+        """
+        ...
+
 
 class ShareLedger:
     """All acquired ranges of one share consumer.
@@ -103,6 +110,14 @@ class ShareLedger:
 
     def decided(self, acquired: Acquired) -> None:
         """Note that there are decisions; see `AcquiredListenerPort`."""
+        raise NotImplementedError
+
+    def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
+        """Return what is done when the leader has answered; see `LedgerListenerPort`."""
+        raise NotImplementedError
+
+    def live(self) -> Iterable[Acquired]:
+        """Return the ranges of which an offset is held, or has no answer yet."""
         raise NotImplementedError
 
     def acquired(
