@@ -69,8 +69,6 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 _SHORT_WAIT: Final = 0.02
 #: Seconds before a turn that found nothing to send is repeated, at least.
 _LEAST_PAUSE: Final = 0.005
-#: Seconds of a lock before a leader has said it: Kafka's default.
-_FIRST_LOCK: Final = 30.0
 #: The version of both requests that can renew locks (KIP-1222).
 _RENEWS_FROM: Final = 2
 #: The codes after which another broker is the leader.
@@ -95,12 +93,10 @@ class Fetching(NamedTuple):
 
     Attributes:
         may_fetch: whether the member may, and the consumer does not close.
-        may_renew: whether the group allows to renew locks, as far as is known.
         leaders: how many leaders there are.
     """
 
     may_fetch: Callable[[], bool]
-    may_renew: Callable[[], bool]
     leaders: Callable[[], int]
 
 
@@ -120,7 +116,6 @@ class LeaderParts(NamedTuple):
         fetching: whether anything may be fetched.
         on_free: called when there is room again.
         on_acquired: called when more was locked.
-        on_refused: called when the group refuses to renew locks.
         on_end: called with a leader whose loop has ended.
     """
 
@@ -136,7 +131,6 @@ class LeaderParts(NamedTuple):
     fetching: Fetching
     on_free: Callable[[], None]
     on_acquired: Callable[[], None]
-    on_refused: Callable[[], None]
     on_end: Callable[[int], None]
 
 
@@ -166,7 +160,6 @@ class Leader:
         self._connection: Connection | None = None
         what = f"share fetch from broker {node_id}"
         self._attempts = Attempts(what, parts.cluster.retry_policy)
-        self._lock = _FIRST_LOCK
         self._short_wait = _SHORT_WAIT
         # Whether the session is to be closed, and whether that was done.
         self._is_finishing = self._has_finished = False
@@ -198,6 +191,8 @@ class Leader:
                     has_sent = await self._turn()
                 except KafkaError as error:
                     self._failed(error)
+                    # The leader frees the rest with the connection.
+                    self._has_finished = self._is_finishing
                     has_sent = False
                 if not has_sent and not self._has_finished:
                     await self._wakeup.wait(self._next_due(now()))
@@ -218,8 +213,10 @@ class Leader:
     def _next_due(self, at: float) -> float | None:
         if at < self._attempts.due:
             return self._attempts.due
-        ledger, partitions = self._parts.ledger, self._parts.partitions
-        times = (ledger.next_send(self.node_id), partitions.next_due(self.node_id, at))
+        times = (
+            self._next_send(at),
+            self._parts.partitions.next_due(self.node_id, at),
+        )
         due = min((time for time in times if time is not None), default=None)
         # A turn has just found nothing to send.
         return None if due is None else max(due, at + _LEAST_PAUSE)
@@ -251,11 +248,15 @@ class Leader:
         return not (
             parts.partitions.leads(self.node_id)
             or parts.ledger.locked_at(self.node_id)
-            or parts.ledger.next_send(self.node_id) is not None
+        )
+
+    def _next_send(self, at: float) -> float | None:
+        return self._parts.ledger.next_send(
+            self.node_id, at, may_renew=self._may_renew()
         )
 
     def _is_due(self, at: float) -> bool:
-        due = self._parts.ledger.next_send(self.node_id)
+        due = self._next_send(at)
         return due is not None and (due <= at or self._parts.acks.is_flushing)
 
     def _wanted(self, at: float) -> list[TopicIdPartition]:
@@ -346,7 +347,7 @@ class Leader:
         parts, connection = self._parts, self._connection
         return (
             connection is not None
-            and parts.fetching.may_renew()
+            and parts.config.renew_locks
             and connection.versions.usable(ShareAcknowledgeRequest) >= _RENEWS_FROM
         )
 
@@ -429,7 +430,7 @@ class Leader:
             self.session.unanswered(sent.session)
             self._parts.room.unanswered(self.node_id)
             if sent.acks is not None:
-                self._parts.ledger.unanswered(sent.acks, None, now())
+                self._parts.ledger.unanswered(sent.acks, now())
             raise
         finally:
             self.is_busy = False
@@ -442,12 +443,12 @@ class Leader:
         if answer.error_code:
             self._refused_whole(answer.error_code, answer.error_message, sent)
             return
-        self._learn_lock(answer.acquisition_lock_timeout_ms)
+        lock = lock_of(answer.acquisition_lock_timeout_ms)
         found = fetched(answer)
         self._check_asked(found, sent)
         if sent.acks is not None:
-            self._take_acks(sent.acks, found)
-        count, largest = self._take_records(found, sent)
+            self._take_acks(sent.acks, found, lock)
+        count, largest = self._take_records(found, sent, lock)
         parts.room.answered(self.node_id, count, largest)
         if count:
             parts.on_acquired()
@@ -459,22 +460,19 @@ class Leader:
         if answer.error_code:
             self._refused_whole(answer.error_code, answer.error_message, sent)
             return
-        self._learn_lock(answer.acquisition_lock_timeout_ms)
+        lock = lock_of(answer.acquisition_lock_timeout_ms)
         found = acknowledged(answer)
         self._check_asked(found, sent)
         if sent.acks is not None:
-            self._take_acks(sent.acks, found)
+            self._take_acks(sent.acks, found, lock)
         self._take_errors(found, answer.node_endpoints)
         self._succeeded()
-
-    def _learn_lock(self, milliseconds: int) -> None:
-        self._lock = lock_of(milliseconds) or self._lock
 
     def _refused_whole(self, code: int, message: str | None, sent: _Sent) -> None:
         parts = self._parts
         parts.room.unanswered(self.node_id)
         if sent.acks is not None:
-            parts.ledger.refused(sent.acks, now())
+            parts.ledger.refused(sent.acks, now(), code)
         # A session that is gone is opened anew, at once.
         if code in _NO_SESSION and sent.session.epoch > 0:
             return
@@ -502,7 +500,10 @@ class Leader:
             )
 
     def _take_acks(
-        self, plan: AckPlan, found: Mapping[TopicIdPartition, Answered]
+        self,
+        plan: AckPlan,
+        found: Mapping[TopicIdPartition, Answered],
+        lock: float,
     ) -> None:
         parts, codes = self._parts, dict[TopicPartition, int]()
         for each, part in found.items():
@@ -512,17 +513,17 @@ class Leader:
             codes[tp] = part.ack_code
             if plan.renews and _refuses_renewals(part):
                 # Nothing of the partition was done, and its locks are as before.
-                codes[tp] = ErrorCode.REQUEST_TIMED_OUT
-                parts.on_refused()
+                codes[tp] = ErrorCode.INVALID_REQUEST
         at = now()
-        parts.ledger.answered(plan, codes, at, self._lock)
+        parts.ledger.answered(plan, codes, at, lock)
         parts.acks.report(self.node_id, at - plan.sent_at)
 
     def _take_records(
-        self, found: Mapping[TopicIdPartition, Answered], sent: _Sent
+        self, found: Mapping[TopicIdPartition, Answered], sent: _Sent, lock: float
     ) -> tuple[int, int]:
         """Take what was acquired; return how many records, and the largest range."""
-        parts, count, largest = self._parts, 0, 0
+        parts, at = self._parts, now()
+        count = largest = 0
         reports = dict[TopicPartition, AcquiredPart]()
         for each, part in found.items():
             if not part.acquired:
@@ -534,7 +535,7 @@ class Leader:
                     f"{each.partition} of topic {each.topic_id} without being asked"
                 )
             taken = parts.ledger.acquired(
-                self.node_id, tp, part.acquired, lock=self._lock, sent_at=sent.at
+                self.node_id, tp, part.acquired, lock=lock, sent_at=sent.at, now=at
             )
             sizes = [len(acquired.states) for acquired in taken]
             again = sum(
@@ -547,7 +548,7 @@ class Leader:
         acks.acquired += count
         acks.redelivered += sum(report.redelivered for report in reports.values())
         parts.cluster.observer.records_acquired(
-            parts.config.group_id, self.node_id, now() - sent.at, reports
+            parts.config.group_id, self.node_id, at - sent.at, reports
         )
         return count, largest
 

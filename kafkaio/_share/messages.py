@@ -13,7 +13,8 @@ from uuid import UUID
 
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._machines.bounds import seconds
-from kafkaio._machines.share.ledger import AckPlan, AckRange, AcquiredRange
+from kafkaio._machines.share.acks import AckRange, batches
+from kafkaio._machines.share.ledger import AcquiredRange
 from kafkaio._machines.share.membership import SendShareHeartbeat
 from kafkaio._machines.share.room import Grant
 from kafkaio._machines.share.session import SessionPlan, TopicIdPartition
@@ -130,9 +131,9 @@ def fetch_request(  # noqa: PLR0913 - all that one request says
                             fetch.AcknowledgementBatch(
                                 first_offset=run.first,
                                 last_offset=run.last,
-                                acknowledge_types=[run.kind],
+                                acknowledge_types=list(run.kinds),
                             )
-                            for run in acks.get(each, ())
+                            for run in batches(acks.get(each, ()))
                         ],
                     )
                     for each in parts
@@ -173,9 +174,9 @@ def acknowledge_request(
                             ack.AcknowledgementBatch(
                                 first_offset=run.first,
                                 last_offset=run.last,
-                                acknowledge_types=[run.kind],
+                                acknowledge_types=list(run.kinds),
                             )
-                            for run in acks[each]
+                            for run in batches(acks[each])
                         ],
                     )
                     for each in parts
@@ -238,10 +239,10 @@ def acknowledged(
     return found
 
 
-def lock_of(milliseconds: int) -> float | None:
-    """Return the duration of locks in seconds; None if the answer does not say it."""
+def lock_of(milliseconds: int) -> float:
+    """Return the duration of locks in seconds; 0 if the answer does not say it."""
     if milliseconds <= 0:
-        return None
+        return 0.0
     return seconds("acquisition_lock_timeout_ms", milliseconds)
 
 
