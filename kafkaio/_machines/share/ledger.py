@@ -22,7 +22,7 @@ It leaves by exactly one of these ways: confirmed, failed, or lost while it was 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from kafkaio._dataclass import dataclass
@@ -134,6 +134,13 @@ class LedgerListenerPort(Protocol):
 
     def renewed(self, acquired: Acquired, first: int, last: int) -> None:
         """Note that locks were renewed; ``acquired.deadline`` is the new one."""
+
+    def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
+        """Return what is done when the leader has answered; see `AcquiredListenerPort`.
+
+        The ledger, which is the listener of each range, passes it on.
+        """
+        ...
 
 
 class _Partition:
@@ -367,6 +374,15 @@ class ShareLedger:
         if lease is not None:
             self._leaders[acquired.node_id].queued[lease] = None
             self._listener.notify(acquired.node_id)
+
+    def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
+        """Return what is done when the leader has answered; see `LedgerListenerPort`."""
+        return self._listener.acked(acquired, offset)
+
+    @property
+    def live(self) -> Collection[Acquired]:
+        """The ranges of which an offset is held, or has no answer yet."""
+        return self._leases.keys()
 
     # ---- acquiring -------------------------------------------------------------------
 
