@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from kafkaio._records._layout import Origin
 from kafkaio._records._pure import decode_records
@@ -65,7 +66,7 @@ class RecordCursor:
 
     def take(self, limit: int) -> list[Record]:
         """Take the next records, at most ``limit``."""
-        return [next(self) for _ in range(min(limit, self.remaining))]
+        return list(islice(self, max(0, limit)))
 
     def take_keys(self, limit: int) -> list[bytes | None]:
         """Take the next records, at most ``limit``; return only their keys."""
@@ -77,8 +78,8 @@ class RecordCursor:
 
     def skip(self, count: int) -> None:
         """Skip the next records, at most ``count``."""
-        for _ in range(min(count, self.remaining)):
-            next(self)
+        for _ in islice(self, max(0, count)):
+            pass
 
     def copy(self) -> RecordCursor:
         """Return an independent cursor at the same position."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kafkaio._public import public
-from kafkaio._records._acquired import Acquired as Acquired  # until it is compiled
+from kafkaio._records._acquired import AnyShareRecord, ShareRecord as TypedShareRecord
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import AnyRecord, Record as TypedRecord
 
@@ -42,6 +42,12 @@ accelerated: bool = _is_compiled_wanted(
 
 
 if TYPE_CHECKING or not accelerated:
+    from kafkaio._records._acquired import (
+        Acquired as Acquired,
+        ShareRecord as ShareRecord,
+        acquired_of as acquired_of,
+    )
+    from kafkaio._records._acquired_cursor import AcquiredCursor as AcquiredCursor
     from kafkaio._records._append import (
         OpenBatches as OpenBatches,
         RowReceipts as RowReceipts,
@@ -76,6 +82,8 @@ if TYPE_CHECKING or not accelerated:
     from kafkaio._records._stream import Handout as Handout
 else:
     from kafkaio._records._speedups import (
+        Acquired as Acquired,
+        AcquiredCursor as AcquiredCursor,
         BatchHeader as BatchHeader,
         ColumnsBuilder as ColumnsBuilder,
         Delivery as Delivery,
@@ -88,6 +96,8 @@ else:
         RecordWriter as RecordWriter,
         RowReceipts as RowReceipts,
         Rows as Rows,
+        ShareRecord as ShareRecord,
+        acquired_of as acquired_of,
         column_partitions as column_partitions,
         converted as converted,
         crc32c as crc32c,
@@ -124,9 +134,32 @@ def _reduced(
     return _restore_record, fields
 
 
+@public("kafkaio")
+def _restore_share_record(*fields: Any) -> AnyShareRecord:
+    """Make a share record without a lock: what pickles and copies of one call."""
+    topic, partition, offset, timestamp, key, value, *rest, count, deadline = fields
+    place = (topic, partition, offset, timestamp)
+    record: AnyShareRecord = ShareRecord(
+        *place, None, None, *rest, delivery_count=count, lock_deadline=deadline
+    )
+    if key is None and value is None:
+        return record
+    made: AnyShareRecord = converted(record, key, value)  # type: ignore[assignment]  # of its class
+    return made
+
+
+def _reduced_share(
+    record: AnyShareRecord,
+) -> tuple[Callable[..., AnyShareRecord], tuple[object, ...]]:
+    _, fields = _reduced(record)
+    lock = (record.delivery_count, record.lock_deadline)
+    return _restore_share_record, (*fields, *lock)
+
+
 # Registered here, because neither class may import the module that chooses between
 # them. The compiled class uses the function of its pure twin.
 copyreg.pickle(TypedRecord, _reduced)
+copyreg.pickle(TypedShareRecord, _reduced_share)
 if not accelerated:
     # Here the two are one class. The compiled one is given this path where it is made.
     public("kafkaio")(TypedRecord)

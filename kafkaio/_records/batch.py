@@ -12,11 +12,14 @@ from typing import TypeAlias
 
 from kafkaio._records._impl import (
     Acquired as Acquired,
+    AcquiredCursor as AcquiredCursor,
     ColumnsBuilder as ColumnsBuilder,
     Handout as Handout,
     Record as Record,
     RecordCursor as RecordCursor,
     Rows as Rows,
+    ShareRecord as ShareRecord,
+    acquired_of as acquired_of,
     column_partitions as column_partitions,
     converted as converted,
 )
