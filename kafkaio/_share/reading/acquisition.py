@@ -72,17 +72,17 @@ class Claim(NamedTuple):
 
     Attributes:
         acquisition: the acquired offsets.
-        count: how many of them are in the batch, as far as headers can be believed.
+        records: how many of them are in the batch, as far as headers can be believed.
     """
 
     acquisition: Acquisition
-    count: int
+    records: int
 
 
 def count_of(batch: Batch, claim: Claim) -> int:
     """Return how many records of a batch there are to hand out, for `Buffers`."""
     del batch
-    return claim.count
+    return claim.records
 
 
 def claims(
@@ -127,10 +127,3 @@ def held_between(ranges: Sequence[Acquired], first: int, end: int) -> int:
         for part in ranges
         if part.held and part.first < end and part.last >= first
     )
-
-
-def hand_out_to(ranges: Sequence[Acquired], end: int) -> None:
-    """Note that the records before ``end`` were handed out."""
-    for part in ranges:
-        if part.handed_to < end:
-            part.handed_to = min(end, part.last + 1)

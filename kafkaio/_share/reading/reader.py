@@ -49,7 +49,6 @@ from kafkaio._share.reading.acquisition import (
     claims,
     count_of,
     decide_between,
-    hand_out_to,
     held_between,
 )
 from kafkaio.errors import CorruptRecord, DeserializationError, RecordTooLarge
@@ -156,13 +155,6 @@ class ShareReader:
             if buffer.chunk is not None and buffer.chunk.remaining
         )
         return self.buffers.unread + chunk
-
-    def sync(self) -> None:
-        """Bring ``Acquired.handed_to`` up to date for what is handed out one by one."""
-        cursor = self.handout.cursor
-        if isinstance(cursor, AcquiredCursor) and self._chunk is not None:
-            if self._chunk.handed > 0:
-                hand_out_to(cursor.acquired, cursor.next_offset)
 
     def received(self, part: FetchedPart) -> None:
         """Take fetched data; it is given back at once if nobody reads."""
@@ -328,9 +320,8 @@ class ShareReader:
             if allowance <= 0:
                 return False
             handout.grant(allowance, SLICE)
-        self.sync()
         self._finish()
-        return self._find() and not self.errors
+        return self._find() is not None and not self.errors
 
     def take_one(self) -> AnyRecord | None:
         """Take the next record; None if there is none now."""
@@ -338,7 +329,6 @@ class ShareReader:
             self.handout.grant(max(1, self.allowance()), SLICE)
             # None if its deserializer has to be awaited, or raised: `_find` goes on.
             if (record := self.handout.take()) is not None:
-                self.sync()
                 return record
         return None
 
@@ -423,7 +413,6 @@ class ShareReader:
         end = chunk.next_offset
         part = Part(chunk.acquired, first, end)
         if end > first:
-            hand_out_to(chunk.acquired, end)
             self._last.append(part)
         self._settled = self.handout.mark = end
         return part
@@ -464,7 +453,6 @@ class ShareReader:
         buffer = self._chunk
         if buffer is None:
             return
-        self.sync()
         self._chunk = self.handout.cursor = None
         if self.on_handed is not None and buffer.handed > self._begun_at:
             self.on_handed(buffer.tp, buffer.handed - self._begun_at)
@@ -594,7 +582,6 @@ class ShareReader:
         decision = self._undeserializable if rejects else RELEASE
         chunk.skip(1)
         decide_between(chunk.acquired, record.offset, record.offset + 1, decision)
-        hand_out_to(chunk.acquired, record.offset + 1)
         self.failed(error)
 
     def _is_patient(self, tp: TopicPartition, offset: int) -> bool:
