@@ -48,7 +48,7 @@ class ReadsPort(ClosablePort, Protocol):
     def stream(
         self, wait: Callable[[], Coroutine[Any, Any, AnyShareRecord]]
     ) -> Callable[[], Awaitable[AnyShareRecord]]:
-        """Return a function that takes the next record; ``wait`` reads if none is there."""
+        """Return a function that takes the next record; ``wait`` reads if need be."""
         ...
 
     async def next_record(self, holder: Holder) -> AnyShareRecord:

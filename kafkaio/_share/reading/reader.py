@@ -98,7 +98,7 @@ class ShareReader:
         self._max_decompressed = config.max_decompressed_batch_size
         self._decompressor = Decompressor()
         self.deserialization: Deserialization = Deserialization(
-            config, self.buffers, self._close_path, self._wake
+            config, self.buffers, self.pause, self._wake
         )
         self._preparation = Preparation(self.buffers, self._wake, self._break)
         # The compiled handout has a clock of its own, which costs less.
@@ -232,7 +232,7 @@ class ShareReader:
         if not keeps_last:
             self._release_last()
         self._give_back()
-        self._close_path()
+        self.pause()
         self._on_change()
 
     def accept(self) -> None:
@@ -287,13 +287,14 @@ class ShareReader:
             self.buffers.forget(buffer.tp)
         self._failing.clear()
 
-    def _close_path(self) -> None:
+    def pause(self) -> None:
+        """Close the short path: the next step must be a read."""
         self._is_interrupted = True
         # Without credit the compiled stream calls `_refill` before the next record.
         self.handout.credit = 0
 
     def _wake(self) -> None:
-        self._close_path()
+        self.pause()
         self._on_news()
 
     # Taking
@@ -308,6 +309,14 @@ class ShareReader:
         if self.errors:
             raise self.errors.popleft()
         self._is_interrupted = False
+
+    def has_any(self) -> bool:
+        """Whether there may be something to take or to raise."""
+        return bool(self.buffers.ready or self.errors)
+
+    def has_full(self, max_records: int) -> bool:
+        """Whether some partition has at least that many records to take."""
+        return self.buffers.has_full(max_records)
 
     def _refill(self) -> bool:
         # Called when the allowance or the chunk of the handout is used up. Returns
@@ -343,7 +352,7 @@ class ShareReader:
             finally:
                 self._handed_run(chunk, first)
         # The next step must be a read, which settles the records of this one.
-        self._close_path()
+        self.pause()
         return taken
 
     def take_batch(
@@ -372,7 +381,7 @@ class ShareReader:
                 buffer = self._next_of(buffer)
             if pieces:
                 self._turn_over()
-                self._close_path()
+                self.pause()
                 return ShareBatch(tp, pieces, frames, parts)
         return None
 
