@@ -78,7 +78,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
     "share_assigned_partitions": Gauge(
         "Assigned partitions of share consumers.", _GROUP
     ),
-    "share_locked_records": Gauge("Records that are locked.", _GROUP),
+    "share_records_in_flight": Gauge("Records that are locked.", _GROUP),
     "share_buffered_records": Gauge("Records fetched and not handed out.", _GROUP),
     "share_buffer_bytes": Gauge("Their bytes.", _GROUP),
     "share_idle_seconds_total": Gauge(
@@ -228,7 +228,7 @@ def _of_consumer(group: str, statistics: Any) -> Iterator[GaugeReading]:
 
 def _of_share_consumer(group: str, statistics: Any) -> Iterator[GaugeReading]:
     yield GaugeReading("share_assigned_partitions", (group,), statistics.assigned)
-    yield GaugeReading("share_locked_records", (group,), statistics.locked)
+    yield GaugeReading("share_records_in_flight", (group,), statistics.in_flight)
     yield GaugeReading("share_buffered_records", (group,), statistics.buffered)
     yield GaugeReading("share_buffer_bytes", (group,), statistics.buffered_bytes)
     yield GaugeReading("share_idle_seconds_total", (group,), statistics.idle_seconds)

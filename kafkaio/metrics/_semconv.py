@@ -181,7 +181,7 @@ OWN_GAUGES: Final[Mapping[str, tuple[str, str]]] = {
     "consumer_lag_max": ("kafkaio.consumer.lag.max", "{message}"),
     "consumer_lead_min": ("kafkaio.consumer.lead.min", "{message}"),
     "share_assigned_partitions": ("kafkaio.share.partitions", "{partition}"),
-    "share_locked_records": ("kafkaio.share.locked", "{message}"),
+    "share_records_in_flight": ("kafkaio.share.in_flight", "{message}"),
     "share_buffered_records": ("kafkaio.share.buffered", "{message}"),
     "share_buffer_bytes": ("kafkaio.share.buffer.usage", "By"),
     "share_idle_seconds_total": ("kafkaio.share.idle", "s"),

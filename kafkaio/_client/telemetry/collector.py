@@ -99,7 +99,7 @@ class _ConsumerNumbersPort(Protocol):
 @runtime_checkable
 class _ShareConsumerNumbersPort(Protocol):
     @property
-    def locked(self) -> int: ...
+    def in_flight(self) -> int: ...
     @property
     def idle_seconds(self) -> float: ...
 
@@ -548,8 +548,6 @@ class Collector(Observer):
         idle = self._idle_ratio(SHARE_CONSUMER, numbers, at)
         yield Point(f"{prefix}.poll.idle.ratio.avg", idle)
         name = Naming(f"{prefix}.coordinator", span)
-        rebalances = merged(self._rebalances[group] for group in groups)
-        yield from name.hourly("rebalance", rebalances)
         yield from self._of_heartbeats(name, at, groups)
         other, name = self._other, Naming(f"{prefix}.fetch.manager", span)
         yield from name.spread("fetch.latency", other["share fetch"], _MS)

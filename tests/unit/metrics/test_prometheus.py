@@ -112,7 +112,7 @@ def share_consumer() -> Facts:
     return Facts(
         {
             "assigned": 4,
-            "locked": 100,
+            "in_flight": 100,
             "buffered": 60,
             "buffered_bytes": 6000,
             "idle_seconds": 2.5,
@@ -272,7 +272,7 @@ def test_gauges_are_read_at_the_scrape() -> None:
         "kafkaio_consumer_lag_max{client_id=c,group=g,topic=one}": 7,
         "kafkaio_consumer_lead_min{client_id=c,group=g,topic=one}": 2,
         "kafkaio_share_assigned_partitions{client_id=c,group=g}": 4,
-        "kafkaio_share_locked_records{client_id=c,group=g}": 100,
+        "kafkaio_share_records_in_flight{client_id=c,group=g}": 100,
         "kafkaio_share_buffered_records{client_id=c,group=g}": 60,
         "kafkaio_share_buffer_bytes{client_id=c,group=g}": 6000,
         "kafkaio_share_idle_seconds_total{client_id=c,group=g}": 2.5,
