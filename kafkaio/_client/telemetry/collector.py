@@ -175,7 +175,6 @@ class Collector(Observer):
         self._other = _SamplesByName()
         # By group: consumers and share consumers have metrics of their own.
         self._heartbeats = _SamplesByName()
-        self._rebalances = _SamplesByName()
         self._heartbeat_at: dict[str, float] = {}
         # The total idle time of reads at the last push, and the time of that push, by
         # kind of consumer.
@@ -324,7 +323,8 @@ class Collector(Observer):
 
     def rebalance_completed(self, group: str, seconds: float) -> None:
         """Count its time."""
-        self._rebalances[group].add(seconds)
+        del group
+        self._other["rebalance"].add(seconds)
 
     def rebalance_failed(self, group: str, error: BaseException | None) -> None:
         """Count it."""
@@ -397,7 +397,7 @@ class Collector(Observer):
 
     def _all(self) -> Iterator[Samples]:
         by_name = self._answers, self._throttles, self._other
-        for part in (*by_name, self._heartbeats, self._rebalances):
+        for part in (*by_name, self._heartbeats):
             yield from part.values()
         for node in self._nodes.values():
             yield from node.all()
@@ -426,7 +426,7 @@ class Collector(Observer):
         found = [
             Point(f"{_COMMON}.app.info.start.time.ms", self._started_ms),
         ]
-        consumer_groups = {*self._heartbeats, *self._rebalances} - {*share_groups}
+        consumer_groups = {*self._heartbeats} - {*share_groups}
         # The connections of a share consumer are under the prefix of consumers.
         shown = dict.fromkeys(
             CONSUMER if kind == SHARE_CONSUMER else kind for kind in kinds
@@ -568,7 +568,7 @@ class Collector(Observer):
         groups: Collection[str],
     ) -> Iterator[Point]:
         other = self._other
-        rebalances = merged(self._rebalances[group] for group in groups)
+        rebalances = other["rebalance"]
         assigned = sum(one.assigned for one in numbers)
         yield name.gauge("assigned.partitions", assigned)
         yield from name.spread("commit.latency", other["commit"], _MS)
