@@ -48,7 +48,9 @@ __all__, __getattr__, __dir__ = lazy(
             "TableDelivery",
         ),
         "kafkaio._producer.transaction": ("Transaction", "TransactionOutcome"),
-        "kafkaio._records._impl": ("RowReceipts", "Record", "accelerated"),
+        "kafkaio._records._impl": (
+            *("Record", "RowReceipts", "ShareRecord", "accelerated"),
+        ),
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (
             *("AcknowledgedBatch", "AcknowledgedPart", "AcquiredPart"),
@@ -64,8 +66,11 @@ __all__, __getattr__, __dir__ = lazy(
             *("TimestampType", "TopicPartition"),
         ),
     },
-    # Pickles of records name this function; users do not.
-    hidden={"_restore_record": "kafkaio._records._impl"},
+    # Pickles of records name these functions; users do not.
+    hidden={
+        "_restore_record": "kafkaio._records._impl",
+        "_restore_share_record": "kafkaio._records._impl",
+    },
     # The values of Admin: kafkaio.NewTopic is kafkaio.admin.NewTopic.
     others="kafkaio.admin",
 )

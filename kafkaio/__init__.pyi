@@ -83,6 +83,7 @@ from kafkaio._producer.transaction import (
 from kafkaio._records._impl import (
     Record as Record,
     RowReceipts as RowReceipts,
+    ShareRecord as ShareRecord,
     accelerated as accelerated,
 )
 from kafkaio._runtime.observer import (

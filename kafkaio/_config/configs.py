@@ -169,6 +169,13 @@ class ClientConfig:
         "without a successful metadata update (KIP-1102).",
         bounds=_FROM_0,
     )
+    metadata_cluster_check_enable: bool = option(
+        True,  # noqa: FBT003
+        "Every connection to a known broker says which broker of which cluster is "
+        "expected there, and one that is not it refuses (KIP-1242; Kafka 4.4). The "
+        "client then starts again from ``bootstrap_servers``. Without effect if "
+        "``metadata_recovery_strategy`` is ``none``.",
+    )
     bootstrap_controllers: tuple[tuple[str, int], ...] = option(
         (),
         "(host, port) pairs of controllers to connect to, in place of brokers "
