@@ -111,6 +111,7 @@ class ProducerOptions(ClientOptions, total=False):
     partitioner_ignore_keys: bool
     partitioner_adaptive_partitioning_enable: bool
     partitioner_availability_timeout_ms: int
+    partitioner_rack_aware: bool
 
 
 @public("kafkaio")
