@@ -375,6 +375,12 @@ class ShareLedger:
         """How many of them have no decision."""
         return sum(acquired.held for acquired in self._leases)
 
+    @property
+    def longest_lock(self) -> float:
+        """The longest duration of the locks of any leader, in seconds."""
+        locks = [leader.lock for leader in self._leaders.values()]
+        return max(locks, default=_DEFAULT_LOCK)
+
     def can_renew(self, node_id: int, now: float) -> bool:
         """Whether a leader renews locks, as far as is known."""
         leader = self._leaders.get(node_id)
@@ -388,7 +394,7 @@ class ShareLedger:
             self._listener.notify(acquired.node_id)
 
     def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
-        """Return what is done when the leader has answered; see `LedgerListenerPort`."""
+        """Return what is done with the leader's answer; see `LedgerListenerPort`."""
         return self._listener.acked(acquired, offset)
 
     @property
