@@ -1,5 +1,5 @@
-# The acquired records of share groups: see `kafkaio._records._acquired`, which defines
-# what is right, and `kafkaio._records._acquired_cursor`.
+# The acquired records of share groups, and the cursor over those of a batch: see
+# `kafkaio._records._acquired`, which defines what is right, and `_cursor`.
 
 from kafkaio._records._acquired import Acquired as PureAcquired
 from kafkaio._records._acquired import ShareRecord as TypedShareRecord
@@ -310,7 +310,7 @@ cdef inline ShareRecord new_share_record(
 cdef class AcquiredCursor(RecordCursor):
     """Iterates over the records of one batch that are locked for this consumer.
 
-    See `kafkaio._records._acquired_cursor.AcquiredCursor`.
+    See `kafkaio._records._cursor.AcquiredCursor`.
     """
 
     cdef readonly tuple acquired
@@ -518,7 +518,7 @@ cdef class AcquiredCursor(RecordCursor):
     def decide_rest(self, uint8_t decision):
         """Decide what becomes of the records that are left; return how many.
 
-        See `kafkaio._records._acquired_cursor.AcquiredCursor.decide_rest`.
+        See `kafkaio._records._cursor.AcquiredCursor.decide_rest`.
         """
         cdef Acquired part
         cdef Py_ssize_t count = 0

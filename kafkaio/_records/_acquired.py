@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable
+from dataclasses import FrozenInstanceError
 from typing import Any, Final, Protocol, TypeAlias
 
 from kafkaio._generic import K_co, V_co
@@ -339,7 +340,8 @@ class ShareRecord(Record[K_co, V_co]):
             timestamp_type,
             leader_epoch,
         )
-        self._acquired = without_lock(self, delivery_count, lock_deadline)
+        acquired = without_lock(self, delivery_count, lock_deadline)
+        object.__setattr__(self, "_acquired", acquired)
 
     @property
     def delivery_count(self) -> int:
@@ -404,6 +406,12 @@ class ShareRecord(Record[K_co, V_co]):
             UsageError: as ``ack``.
         """
         self._acquired.decide(self.offset, REJECT)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):

@@ -47,7 +47,6 @@ if TYPE_CHECKING or not accelerated:
         ShareRecord as ShareRecord,
         acquired_of as acquired_of,
     )
-    from kafkaio._records._acquired_cursor import AcquiredCursor as AcquiredCursor
     from kafkaio._records._append import (
         OpenBatches as OpenBatches,
         RowReceipts as RowReceipts,
@@ -59,7 +58,10 @@ if TYPE_CHECKING or not accelerated:
         column_partitions as column_partitions,
     )
     from kafkaio._records._crc import crc32c as crc32c
-    from kafkaio._records._cursor import RecordCursor as RecordCursor
+    from kafkaio._records._cursor import (
+        AcquiredCursor as AcquiredCursor,
+        RecordCursor as RecordCursor,
+    )
     from kafkaio._records._frame import frame_batch as frame_batch
     from kafkaio._records._header import BatchHeader as BatchHeader
     from kafkaio._records._murmur2 import (
@@ -137,15 +139,14 @@ def _reduced(
 @public("kafkaio")
 def _restore_share_record(*fields: Any) -> AnyShareRecord:
     """Make a share record without a lock: what pickles and copies of one call."""
-    topic, partition, offset, timestamp, key, value, *rest, count, deadline = fields
+    *plain, delivery_count, lock_deadline = fields
+    lock = {"delivery_count": delivery_count, "lock_deadline": lock_deadline}
+    topic, partition, offset, timestamp, key, value, *rest = plain
+    if isinstance(key, bytes | None) and isinstance(value, bytes | None):
+        return ShareRecord(*plain, **lock)
     place = (topic, partition, offset, timestamp)
-    record: AnyShareRecord = ShareRecord(
-        *place, None, None, *rest, delivery_count=count, lock_deadline=deadline
-    )
-    if key is None and value is None:
-        return record
-    made: AnyShareRecord = converted(record, key, value)  # type: ignore[assignment]  # of its class
-    return made
+    record: AnyShareRecord = ShareRecord(*place, None, None, *rest, **lock)
+    return converted(record, key, value)  # type: ignore[return-value]  # of its class
 
 
 def _reduced_share(
