@@ -316,6 +316,8 @@ cdef class AcquiredCursor(RecordCursor):
     cdef readonly tuple acquired
     # The index of the range that the last record was in.
     cdef Py_ssize_t _index
+    # Whether it was cut: its records were handed out, and it returns each of them.
+    cdef bint _is_cut
 
     def __init__(self, RecordCursor cursor not None, acquired, int64_t first):
         cdef int64_t end = cursor._batch_end
@@ -454,7 +456,7 @@ cdef class AcquiredCursor(RecordCursor):
             else:
                 self.next_offset = self._batch_end
             state = part.state_of(parsed.offset)
-            if state != NULL and state[0] == HELD:
+            if state != NULL and (state[0] == HELD or self._is_cut):
                 if part.handed_to <= parsed.offset:
                     part.handed_to = parsed.offset + 1
                 return True
@@ -499,11 +501,13 @@ cdef class AcquiredCursor(RecordCursor):
         other.next_offset = self.next_offset
         other.acquired = self.acquired
         other._index = self._index
+        other._is_cut = self._is_cut
         return other
 
     cpdef RecordCursor cut(self, Py_ssize_t limit):
         """Take the next records, at most ``limit``, and return a cursor over them."""
-        cdef RecordCursor piece = self.copy()
+        cdef AcquiredCursor piece = self.copy()
+        piece._is_cut = True
         self.skip(limit)
         piece.remaining -= self.remaining
         if self.remaining > 0:

@@ -124,8 +124,9 @@ class AcquiredCursor(RecordCursor):
     """Iterates over the records of one batch that are locked for this consumer.
 
     It returns each record as a `ShareRecord`. A record is left out if its offset was
-    not acquired, or if it was decided or lost before its turn came. For those that it
-    returns, or skips, it sets ``handed_to`` of their range.
+    not acquired, or if it was decided or lost before its turn came. A cursor that was
+    cut returns all of its records, whatever became of them: they were handed out. For
+    those that it returns, or skips, it sets ``handed_to`` of their range.
 
     When the cursor is created, it decides `GAP` for the acquired offsets of the batch
     that have no record: compaction has removed it.
@@ -149,12 +150,13 @@ class AcquiredCursor(RecordCursor):
             No gap was decided.
     """
 
-    __slots__ = ("_pairs", "acquired")
+    __slots__ = ("_is_cut", "_pairs", "acquired")
 
     def __init__(
         self, cursor: RecordCursor, acquired: Sequence[Acquired], first: int
     ) -> None:
         self._records = []
+        self._is_cut = False
         self._batch_end = cursor._batch_end
         self.bytes_left: int = cursor.bytes_left
         records = list(cursor.copy())
@@ -193,7 +195,7 @@ class AcquiredCursor(RecordCursor):
             self.remaining -= 1
             record, part = self._pairs.pop()
             self.next_offset = record.offset + 1 if self.remaining else self._batch_end
-            if part.is_held(record.offset):
+            if self._is_cut or part.is_held(record.offset):
                 part.handed_to = max(part.handed_to, record.offset + 1)
                 return share_record(record, part, record.key, record.value)
         raise StopIteration
@@ -202,6 +204,7 @@ class AcquiredCursor(RecordCursor):
         """Return an independent cursor at the same position."""
         other = object.__new__(AcquiredCursor)
         other._records = []
+        other._is_cut = self._is_cut
         other._pairs = self._pairs[:]
         other._batch_end = self._batch_end
         other.acquired = self.acquired
@@ -213,6 +216,7 @@ class AcquiredCursor(RecordCursor):
     def cut(self, limit: int) -> AcquiredCursor:
         """Take the next records, at most ``limit``, and return a cursor over them."""
         piece = self.copy()
+        piece._is_cut = True
         self.skip(limit)
         piece.remaining -= self.remaining
         # The pairs are reversed: those of the piece are the last ones of the list.
