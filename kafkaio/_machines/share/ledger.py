@@ -22,7 +22,7 @@ It leaves by exactly one of these ways: confirmed, failed, or lost while it was 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from kafkaio._dataclass import dataclass
@@ -138,6 +138,13 @@ class LedgerListenerPort(Protocol):
 
     def renewed(self, acquired: Acquired, first: int, last: int) -> None:
         """Note that locks were renewed; ``acquired.deadline`` is the new one."""
+
+    def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
+        """Return what is done when the leader has answered; see `AcquiredListenerPort`.
+
+        The ledger, which is the listener of each range, passes it on.
+        """
+        ...
 
 
 class _Partition:
@@ -368,6 +375,12 @@ class ShareLedger:
         """How many of them have no decision."""
         return sum(acquired.held for acquired in self._leases)
 
+    @property
+    def longest_lock(self) -> float:
+        """The longest duration of the locks of any leader, in seconds."""
+        locks = [leader.lock for leader in self._leaders.values()]
+        return max(locks, default=_DEFAULT_LOCK)
+
     def can_renew(self, node_id: int, now: float) -> bool:
         """Whether a leader renews locks, as far as is known."""
         leader = self._leaders.get(node_id)
@@ -379,6 +392,15 @@ class ShareLedger:
         if lease is not None:
             self._leaders[acquired.node_id].queued[lease] = None
             self._listener.notify(acquired.node_id)
+
+    def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
+        """Return what is done with the leader's answer; see `LedgerListenerPort`."""
+        return self._listener.acked(acquired, offset)
+
+    @property
+    def live(self) -> Collection[Acquired]:
+        """The ranges of which an offset is held, or has no answer yet."""
+        return self._leases.keys()
 
     # ---- acquiring -------------------------------------------------------------------
 
