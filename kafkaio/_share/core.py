@@ -28,7 +28,7 @@ from kafkaio._records.batch import Acquired
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
 from kafkaio._runtime.observer import Observer
-from kafkaio._runtime.supervisor import Supervisor
+from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio._share.acknowledging import Acknowledgements
 from kafkaio._share.leaders import ShareLeaders
@@ -383,6 +383,10 @@ class ShareCore:
     def notify(self) -> None:
         """See `EnginePort`."""
         self._news.notify()
+
+    def spawn(self, child: Child, name: str) -> None:
+        """Run a task in the background until the consumer closes."""
+        self._supervisor.start_soon(child, name)
 
     def begin_work(self, handlers: HandlersPort) -> None:
         """See `EnginePort`."""
