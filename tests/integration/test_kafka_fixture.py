@@ -121,6 +121,7 @@ async def test_a_broker_that_cannot_start_says_why() -> None:
 
 SCRIPT = """
 import signal, sys, time
+from kafkaio.testing.kafka import Kafka
 # A shell that runs us in the background has it ignored, and we would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with Kafka() as kafka:
@@ -299,7 +300,7 @@ async def test_a_cluster_that_does_not_answer_is_an_error(
 
 ECHO = """
 import java.util.Scanner;
-import org.apache.kafka.common.utils.AppInfoParser;
+import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 public class Echo {
     public static void main(String[] args) {
