@@ -53,7 +53,8 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (
-            *("AcknowledgedBatch", "FetchedPart", "Observed", "Observer"),
+            *("AcknowledgedBatch", "AcknowledgedPart", "AcquiredPart"),
+            *("FetchedPart", "Observed", "Observer"),
         ),
         "kafkaio.admin": ("Admin",),
         "kafkaio.protocol": ("messages",),

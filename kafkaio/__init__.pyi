@@ -88,6 +88,8 @@ from kafkaio._records._impl import (
 )
 from kafkaio._runtime.observer import (
     AcknowledgedBatch as AcknowledgedBatch,
+    AcknowledgedPart as AcknowledgedPart,
+    AcquiredPart as AcquiredPart,
     FetchedPart as FetchedPart,
     Observed as Observed,
     Observer as Observer,

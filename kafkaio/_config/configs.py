@@ -469,7 +469,7 @@ class ClientConfig:
                 f"properties must be a mapping, not {type(kind).__name__}"
             )
         dotted = {f.name.replace("_", "."): f for f in fields(cls)}
-        other = {alias: f for f in fields(cls) for alias in option_of(f).aliases}
+        other = {name: f for f in fields(cls) for name in option_of(f).other_names}
         options, rest = _login_of(properties)
         for key, value in rest.items():
             found = other.get(key) or dotted.get(key)
@@ -538,8 +538,10 @@ class ClientConfig:
         cls, given: str, name: str, suggestions: Collection[str]
     ) -> ConfigurationError:
         # Loaded for mistakes alone.
-        from kafkaio._config.unknown import unknown_option
+        from kafkaio._config.unknown import unknown_option, without_meaning
 
+        if (error := without_meaning(cls._kind(), given, name)) is not None:
+            return error
         for other in (ProducerConfig, ConsumerConfig, ShareConsumerConfig):
             if name in {f.name for f in fields(other)}:
                 return ConfigurationError(
@@ -1002,7 +1004,7 @@ class ShareConsumerConfig(ClientConfig):
         "``explicit``: a record is accepted when the program says so. ``implicit``: "
         "the next step of an iteration, poll or commit accepts what was handed out.",
         choices=("explicit", "implicit"),
-        aliases=("share.acknowledgement.mode",),
+        kafka_name="share.acknowledgement.mode",
     )
     acquire_mode: Literal["batch_optimized", "record_limit"] = option(
         "batch_optimized",
@@ -1010,14 +1012,14 @@ class ShareConsumerConfig(ClientConfig):
         "beyond ``max_in_flight`` if necessary. ``record_limit``: they lock exactly as "
         "many records as are asked for (KIP-1206, from Kafka 4.2).",
         choices=("batch_optimized", "record_limit"),
-        aliases=("share.acquire.mode",),
+        kafka_name="share.acquire.mode",
     )
     max_in_flight: int = option(
         500,
         "Most records that are locked for this consumer, over all brokers: handed out "
         "and not acknowledged, or fetched and not handed out.",
         bounds=_FROM_1,
-        aliases=("max.poll.records",),
+        kafka_name="max.poll.records",
     )
     fetch_buffer_bytes: int = option(
         52_428_800,

@@ -139,3 +139,24 @@ class ConsumerOptions(ClientOptions, total=False):
     check_crcs: bool
     exclude_internal_topics: bool
     io_thread: bool
+
+
+@public("kafkaio")
+class ShareConsumerOptions(ClientOptions, total=False):
+    """Keyword options of ``ShareConsumer``; see `ShareConsumerConfig`."""
+
+    group_id: str
+    acknowledgement: Literal["explicit", "implicit"]
+    acquire_mode: Literal["batch_optimized", "record_limit"]
+    max_in_flight: int
+    fetch_buffer_bytes: int
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    fetch_max_wait_ms: int
+    ack_linger_ms: int
+    renew_locks: bool
+    max_processing_ms: int
+    undeserializable: Literal["release", "reject"]
+    check_crcs: bool
+    exclude_internal_topics: bool
+    io_thread: bool

@@ -51,14 +51,21 @@ class Row(NamedTuple):
 #: Events that no exporter measures: they are for the log.
 WITHOUT_METRIC: Final = frozenset(
     {
+        "acknowledgement_failed",
+        "acknowledgements_missing",
         "assignment_changed",
         "batch_sent",
         "credentials_exposed",
+        "dead_letters_at_broker",
         "group_protocol",
+        "lock_lost",
+        "locks_renewed",
         "loop_blocked",
         "new_partitions",
         "partition_unavailable",
         "positions_missing",
+        "records_acknowledged",
+        "records_acquired",
         "query_lag",  # a gauge: read from `statistics()`
         "telemetry_ended",
         "topic_unavailable",
