@@ -253,6 +253,9 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
             _E.STREAMS_INVALID_TOPOLOGY,
             _E.STREAMS_INVALID_TOPOLOGY_EPOCH,
             _E.STREAMS_TOPOLOGY_FENCED,
+            _E.GROUP_DELETION_FAILED,
+            _E.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
+            _E.CONTROLLER_ID_NOT_REGISTERED,
         ),
     ),
 )

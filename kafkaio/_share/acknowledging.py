@@ -242,9 +242,7 @@ class _Acked:
 
     __slots__ = ("_acks", "_acquired", "_offset")
 
-    def __init__(
-        self, acks: Acknowledgements, acquired: Acquired, offset: int
-    ) -> None:
+    def __init__(self, acks: Acknowledgements, acquired: Acquired, offset: int) -> None:
         self._acks = acks
         self._acquired = acquired
         self._offset = offset
@@ -352,5 +350,3 @@ def _error_of(acquired: Acquired, offset: int, state: int) -> AcknowledgeFailed:
         first_offset=offset,
         last_offset=offset,
     )
-
-

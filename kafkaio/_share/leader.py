@@ -52,7 +52,7 @@ from kafkaio.errors import ClosedError, KafkaError, NetworkError, ProtocolError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
+from kafkaio.protocol._message import Buffer, Request, Response
 from kafkaio.protocol.messages.share_acknowledge import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
@@ -235,7 +235,7 @@ class Leader:
             parts.room.leave(self.node_id)
         if not wanted and not is_due:
             return False
-        if self._connection is None:
+        if not self._is_connected():
             await self._connect()
             return True
         if not self.session.is_open:
@@ -246,8 +246,7 @@ class Leader:
         # Nothing is led here any more, and nothing is left to acknowledge.
         parts = self._parts
         return not (
-            parts.partitions.leads(self.node_id)
-            or parts.ledger.locked_at(self.node_id)
+            parts.partitions.leads(self.node_id) or parts.ledger.locked_at(self.node_id)
         )
 
     def _next_send(self, at: float) -> float | None:
@@ -539,7 +538,9 @@ class Leader:
             )
             sizes = [len(acquired.states) for acquired in taken]
             again = sum(
-                len(acquired.states) for acquired in taken if acquired.delivery_count > 1
+                len(acquired.states)
+                for acquired in taken
+                if acquired.delivery_count > 1
             )
             reports[tp] = AcquiredPart(sum(sizes), len(part.data), again)
             count, largest = count + sum(sizes), max(largest, *sizes)
@@ -557,7 +558,7 @@ class Leader:
         each: TopicIdPartition,
         tp: TopicPartition,
         taken: tuple[Acquired, ...],
-        data: memoryview | bytes,
+        data: Buffer,
     ) -> None:
         parts = self._parts
         if parts.fetching.may_fetch() and each in parts.partitions:
@@ -668,21 +669,28 @@ class Leader:
 
     async def _finish(self) -> bool:
         """Send what is left to acknowledge, and then the end of the session."""
-        parts = self._parts
-        if self._connection is None:
-            self._has_finished = True
-            return False
-        while self._connection is not None and self.session.is_open:
-            plan = parts.ledger.plan(self.node_id, now(), may_renew=False)
-            if plan is None:
+        while self._can_acknowledge():
+            plan = self._parts.ledger.plan(self.node_id, now(), may_renew=False)
+            if plan is not None:
+                await self._acknowledge(plan, self.session.acknowledge())
+                self._check_connection()
+                continue
+            # Some is repeated later, or there is nothing left.
+            due = self._parts.ledger.next_send(self.node_id, now(), may_renew=False)
+            if due is None:
                 break
-            await self._acknowledge(plan, self.session.acknowledge())
-            self._check_connection()
+            await self._wakeup.wait(max(due, now() + _LEAST_PAUSE))
         session = self.session.close()
         self._has_finished = True
-        if self._connection is not None and session is not None:
+        if session is not None and self._is_connected():
             await self._acknowledge(None, session)
         return True
+
+    def _is_connected(self) -> bool:
+        return self._connection is not None
+
+    def _can_acknowledge(self) -> bool:
+        return self._is_connected() and self.session.is_open
 
 
 def _decided(plan: AckPlan | None) -> int:

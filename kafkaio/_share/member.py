@@ -317,7 +317,7 @@ class ShareMember:
         tasks.start()
         try:
             self._feed(())
-            while not crashes and not self._machine.has_ended:
+            while not crashes:
                 self._feed(self._machine.tick(now()), wakes=False)
                 if self._machine.has_ended:
                     break

@@ -7,7 +7,6 @@ Requests name topics by their ids, and everything else in this package by their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -19,13 +18,12 @@ from kafkaio._machines.share.membership import SendShareHeartbeat
 from kafkaio._machines.share.room import Grant
 from kafkaio._machines.share.session import SessionPlan, TopicIdPartition
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.messages import share_acknowledge as ack
-from kafkaio.protocol.messages import share_fetch as fetch
+from kafkaio.protocol._message import Buffer
+from kafkaio.protocol.messages import share_acknowledge as ack, share_fetch as fetch
 from kafkaio.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-from kafkaio.types import TopicPartition
 
 PartT = TypeVar("PartT", fetch.PartitionData, ack.PartitionData)
 
@@ -55,7 +53,7 @@ class Answered(NamedTuple):
     ack_message: str | None
     leader: tuple[int, int]
     acquired: tuple[AcquiredRange, ...] = ()
-    data: memoryview | bytes = b""
+    data: Buffer = b""
 
 
 def heartbeat_request(
@@ -92,7 +90,7 @@ def assignment_of(
     )
 
 
-def fetch_request(  # noqa: PLR0913 - all that one request says
+def fetch_request(
     config: ShareConsumerConfig,
     member_id: str,
     session: SessionPlan,
@@ -209,7 +207,9 @@ def fetched(
                     part.acknowledge_error_message,
                     (part.current_leader.leader_id, part.current_leader.leader_epoch),
                     tuple(
-                        AcquiredRange(run.first_offset, run.last_offset, run.delivery_count)
+                        AcquiredRange(
+                            run.first_offset, run.last_offset, run.delivery_count
+                        )
                         for run in part.acquired_records
                     ),
                     part.records or b"",

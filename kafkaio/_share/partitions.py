@@ -82,16 +82,15 @@ class AssignedPartitions:
         # The id that each name has now; of partitions that were taken away, too,
         # because what is locked of them is still to be acknowledged.
         self._ids: dict[str, UUID] = {}
-        # The leaders that were asked last. A partition that was taken away stays here: it
-        # may come back when its leader has moved, and is locked at the old one.
+        # The leaders that were asked last. A partition that was taken away stays here:
+        # it may come back when its leader has moved, and is locked at the old one.
         self._leaders: dict[TopicIdPartition, int] = {}
         self._pauses: dict[TopicIdPartition, _Pause] = {}
         self._is_looking_up = False
 
     def __repr__(self) -> str:
-        return (
-            f"<AssignedPartitions {len(self._assigned)} | of brokers {sorted(self.nodes)}>"
-        )
+        nodes = sorted(self.nodes)
+        return f"<AssignedPartitions {len(self._assigned)} | of brokers {nodes}>"
 
     # ---- what is assigned ------------------------------------------------------------
 

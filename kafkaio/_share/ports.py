@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kafkaio._records.batch import Acquired
     from kafkaio._runtime.observer import Observer
     from kafkaio.errors import KafkaError
+    from kafkaio.protocol._message import Buffer
     from kafkaio.types import TopicPartition
 
 
@@ -29,7 +30,7 @@ class FetchedPart(NamedTuple):
     tp: TopicPartition
     node_id: int
     acquired: tuple[Acquired, ...]
-    data: memoryview | bytes
+    data: Buffer
 
 
 class ReaderPort(Protocol):
