@@ -405,6 +405,10 @@ class ShareCore:
         """See `EnginePort`."""
         self._news.notify()
 
+    def spawn(self, child: Child, name: str) -> None:
+        """Run a task in the background until the consumer closes."""
+        self._supervisor.start_soon(child, name)
+
     def begin_work(self, handlers: HandlersPort) -> None:
         """See `EnginePort`."""
         self._handlers[handlers] = None
