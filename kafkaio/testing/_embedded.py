@@ -35,6 +35,7 @@ from kafkaio.testing._broker.configs import BROKER, BrokerConfigs
 from kafkaio.testing._broker.control import (
     Control,
     GroupControlPort,
+    ShareControlPort,
     TransactionControlPort,
 )
 from kafkaio.testing._broker.faults import Faults
@@ -51,7 +52,7 @@ from kafkaio.testing._broker.properties import (
 )
 from kafkaio.testing._broker.store import DiskStore, MemoryStore
 from kafkaio.testing._broker.telemetry import PushedTelemetry
-from kafkaio.testing._broker.versions import Release
+from kafkaio.testing._broker.versions import Release, features_of
 from kafkaio.testing._handlers import apis_of
 from kafkaio.testing._security.config import SecurityConfig
 from kafkaio.testing._security.files import Certificates, TlsFiles
@@ -235,7 +236,11 @@ class Broker:
         self._has_telemetry = telemetry
         self.nodes: dict[int, BrokerNode] = {}
         self.control: Control = Control(
-            self._cluster, self.nodes, self._group_control, self._transaction_control
+            self._cluster,
+            self.nodes,
+            self._group_control,
+            self._transaction_control,
+            self._share_control,
         )
         if "broker.rack" in given:
             racks = [*racks, *[given["broker.rack"]] * nodes]
@@ -281,8 +286,10 @@ class Broker:
         self._cluster.release_verifies = self.release >= _FIRST_THAT_VERIFIES
         self._cluster.checks_first_sequence = self.release >= _FIRST_THAT_CHECKS
         if self.release >= _FIRST_WITH_FEATURES:
+            self._cluster.supported = features_of(self.release)
             levels = {"transaction.version": 2} | dict(levels)
         elif levels:
+            self._cluster.supported = {}
             raise ValueError(f"features={levels}: {self.release} has none")
         for name, level in levels.items():
             self._cluster.set_feature(name, level)
@@ -357,6 +364,12 @@ class Broker:
         from kafkaio.testing._transactions.control import TransactionCoordinatorControl
 
         return TransactionCoordinatorControl(self._transactions())
+
+    def _share_control(self) -> ShareControlPort:
+        from kafkaio.testing._share.control import ShareLeadersControl
+        from kafkaio.testing._share.leaders import share_leaders_of
+
+        return ShareLeadersControl(share_leaders_of(self._cluster), self._cluster)
 
     def _listener(self, name: str, bound: Address, offset: int) -> ListenerPort:
         host = bound.host or _ALL
@@ -507,6 +520,7 @@ class Broker:
         # coordinator does not exist.
         if self._cluster.leader_changed:
             self._coordinator().close()
+            self._share_control().close()
         if TRANSACTIONS_TOPIC in self._cluster.topics:
             self._transactions().close()
         self._cluster.close()

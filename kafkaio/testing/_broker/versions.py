@@ -96,6 +96,13 @@ _HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: (None, None, None, 0, 1),
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (None, None, 0, 0, 0),
     ApiKey.PUSH_TELEMETRY: (None, None, 0, 0, 0),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (None, None, None, None, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: (None, None, None, None, 1),
+    ApiKey.SHARE_FETCH: (None, None, None, None, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: (None, None, None, None, 2),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (None, None, None, None, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (None, None, None, None, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (None, None, None, None, 0),
 }
 
 #: The oldest version that is served, where it is not 0: Kafka 4 has none before it.
@@ -119,7 +126,15 @@ _LOWEST: Final[Mapping[ApiKey, int]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: 1,
     ApiKey.EXPIRE_DELEGATION_TOKEN: 1,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: 1,
+    ApiKey.SHARE_GROUP_HEARTBEAT: 1,
+    ApiKey.SHARE_GROUP_DESCRIBE: 1,
+    ApiKey.SHARE_FETCH: 1,
+    ApiKey.SHARE_ACKNOWLEDGE: 1,
 }
+#: The first release with share groups (KIP-932), and the first whose brokers write dead
+#: letters of them (KIP-1191).
+_FIRST_WITH_SHARE_GROUPS: Final = "4.2"
+_FIRST_WITH_DEAD_LETTERS: Final = "4.4"
 #: The oldest version that ApiVersions reports, where it is older than the oldest that
 #: is served. Kafka does the same for Produce, because old librdkafka versions need it.
 _ADVERTISED_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
@@ -136,6 +151,14 @@ def release_of(name: str) -> Release:
             return release
     known = ", ".join(RELEASES)
     raise ValueError(f"as_version={name!r}: must be one of {known}")
+
+
+def features_of(release: str) -> Mapping[str, int]:
+    """The features whose level can be set in a release, by name: the highest level."""
+    found = {"group.version": 1, "transaction.version": 2}
+    if release >= _FIRST_WITH_SHARE_GROUPS:
+        found["share.version"] = 2 if release >= _FIRST_WITH_DEAD_LETTERS else 1
+    return found
 
 
 def versions_of(release: str) -> dict[ApiKey, ServedVersions]:

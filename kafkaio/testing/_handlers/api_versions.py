@@ -12,7 +12,6 @@ from kafkaio.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from kafkaio.testing._broker.cluster import FEATURES
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 
@@ -36,10 +35,11 @@ async def handle(context: RequestContext[ApiVersionsRequest]) -> ApiVersionsResp
         # Version 3 cannot express a feature whose lowest level is 0.
         response.supported_features = [
             SupportedFeatureKey(name=name, min_version=0, max_version=highest)
-            for name, highest in FEATURES.items()
+            for name, highest in context.cluster.supported.items()
             if version >= _FIRST_WITH_FROM_ZERO
         ]
-        levels = {name: context.cluster.level_of(name) for name in FEATURES}
+        cluster = context.cluster
+        levels = {name: cluster.level_of(name) for name in cluster.supported}
         response.finalized_features_epoch = context.cluster.features_epoch
         response.finalized_features = [
             FinalizedFeatureKey(

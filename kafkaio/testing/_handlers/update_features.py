@@ -12,7 +12,7 @@ from kafkaio.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from kafkaio.testing._broker.cluster import FEATURES, EmbeddedCluster
+from kafkaio.testing._broker.cluster import EmbeddedCluster
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import (
     RequestContext,
@@ -70,10 +70,10 @@ def _check(cluster: EmbeddedCluster, update: FeatureUpdateKey) -> None:
         why = "The controller does not support the given upgrade type."
     elif level < 0:
         why = "A feature version cannot be less than 0."
-    elif name not in FEATURES:
+    elif name not in cluster.supported:
         why = f"{controller} does not support this feature."
-    elif level > FEATURES[name]:
-        why = f"{controller} only supports versions 0-{FEATURES[name]}"
+    elif level > cluster.supported[name]:
+        why = f"{controller} only supports versions 0-{cluster.supported[name]}"
     elif level < now and update.upgrade_type == _UPGRADE:
         why = (
             "Can't downgrade the version of this feature without setting the upgrade "
