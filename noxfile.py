@@ -40,8 +40,8 @@ nox.options.sessions = [
 
 #: The newest and the oldest Kafka are part of every run, and the marker of what runs on
 #: them (see tests/integration/every_change.py); all run everything at night.
-KAFKA_VERSIONS = {"4.3": "newest_kafka", "2.1": "oldest_kafka"}
-ALL_KAFKA_VERSIONS = ["4.3", "4.0", "3.9", "2.8", "2.1"]
+KAFKA_VERSIONS = {"4.4": "newest_kafka", "2.1": "oldest_kafka"}
+ALL_KAFKA_VERSIONS = ["4.4", "4.3", "4.2", "4.0", "3.9", "2.8", "2.1"]
 #: What has to be covered in every branch; generated modules are not measured.
 PURE = "kafkaio/_machines/*,kafkaio/protocol/*"
 #: Percent of the branches of all of kafkaio.
@@ -623,7 +623,7 @@ def run_fuzz(session: nox.Session, *arguments: str) -> None:
 
 
 def run_fuzz_meaning(session: nox.Session, *arguments: str) -> None:
-    """Let answers of a real Kafka 4.3 decode and lie."""
+    """Let answers of a real Kafka decode and lie."""
     install(session, "[kafka]")
     groups(session, "test")
     session.run("python", "-m", "tests.meaning", *arguments)
@@ -685,7 +685,7 @@ TORTURES = [
     for protocol in ("consumer", "classic", "mixed")
 ]
 _COPIES = ["--scenario", "exactly-once", "--members", "4", "--kill-brokers"]
-#: Copies made exactly once: five minutes on Kafka 4.3, two on older brokers and levels.
+#: Copies made exactly once: five minutes on the newest Kafka, two elsewhere.
 COPY_TORTURES = [
     *(
         [*_COPIES, "--protocol", protocol, "--seed", seed, "--java", java]

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka._releases import DEFAULT_VERSION
 
 ADAPTER = Path(__file__).resolve().with_name("adapter.py")
 RUNNER_VARIABLE = "KAFKAIO_BENCH_RUNNER"
@@ -56,7 +57,9 @@ def main() -> int:
         help=f"folder of the runner; ${RUNNER_VARIABLE} by default",
     )
     parser.add_argument("--bootstrap", help="a running cluster: HOST:PORT")
-    parser.add_argument("--kafka", default="4.3", help="version of the broker")
+    parser.add_argument(
+        "--kafka", default=DEFAULT_VERSION, help="version of the broker"
+    )
     parser.add_argument("--heap", default="1g", help="the broker's largest heap")
     parser.add_argument("--serve", action="store_true", help="only run the broker")
     parser.add_argument("rest", nargs="*", help="arguments of the runner, after --")

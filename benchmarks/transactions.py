@@ -403,7 +403,7 @@ def arguments() -> argparse.Namespace:
         help="name=value (JSON) of the producer of the client kafkaio-options",
     )
     parser.add_argument("--bootstrap", default="", help="a running cluster: HOST:PORT")
-    parser.add_argument("--kafka", default="4.3", help="version of the brokers")
+    parser.add_argument("--kafka", default="4.4", help="version of the brokers")
     parser.add_argument("--heap", default="1g", help="each broker's largest heap")
     parser.add_argument("--timeout", type=float, default=300, help="seconds per run")
     parser.add_argument("--quiet", type=float, default=0, help="as the runner has it")

@@ -381,7 +381,7 @@ class JavaTransactions(Java):
         from kafkaio.testing.kafka._java import find_java
         from kafkaio.testing.kafka._releases import find_release
 
-        release = find_release("4.3")
+        release = find_release()
         java = find_java(release.minimum_java).path.resolve()
         version = release.version
         wanted = pinned(version, "broker") + pinned(version, "tools")

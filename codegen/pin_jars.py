@@ -37,8 +37,8 @@ _LOG_BACK_ENDS: Final = frozenset(
         "logback-classic",
     }
 )
-# The jars that a broker of 4.3 or 4.4 needs, found by elimination; the rest of its dependencies
-# serve tiered storage, the storage tool and Connect.
+# The jars that a broker from 4.2 on needs, found by elimination; the rest of its
+# dependencies serve tiered storage, the storage tool and Connect.
 _SMALL: Final = frozenset(
     {
         "HdrHistogram",
@@ -134,7 +134,7 @@ def pin(release: Release) -> dict[str, list[Entry]]:
         ).items()
         if key not in broker
     }
-    if release.short in {"4.4", "4.3"}:
+    if release.short in {"4.4", "4.3", "4.2"}:
         broker = {key: version for key, version in broker.items() if key[1] in _SMALL}
     return {
         "broker": [_entry(context, key, broker[key]) for key in sorted(broker)],

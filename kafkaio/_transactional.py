@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
+from uuid import UUID
 
 from kafkaio._public import public
 from kafkaio.errors import KafkaError
@@ -27,6 +28,15 @@ class GroupOffsetsPort(Protocol):
     def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """Offsets of the next records to read; never empty."""
         ...
+
+    @property
+    def topic_ids(self) -> Mapping[str, UUID]:
+        """The ids of topics when the offsets were taken, as far as known.
+
+        With them, a coordinator refuses offsets of a topic that was deleted and made
+        again (KIP-1319).
+        """
+        return {}
 
     @property
     def is_fenced(self) -> bool:
@@ -50,6 +60,8 @@ class GroupOffsetsPort(Protocol):
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether the consumer's metadata, too, lacks one of these partitions.
+
+        It lacks a partition as well if the topic has another id by now.
 
         Args:
             partitions: those that the group's coordinator does not know.

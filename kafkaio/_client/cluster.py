@@ -51,6 +51,7 @@ from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
 from kafkaio.errors import (
+    BrokerError,
     BrokerNotAvailable,
     KafkaError,
     ProtocolError,
@@ -853,11 +854,23 @@ class Cluster:
         # A broker that fails takes its coordinators along, and its partitions get other
         # leaders: look both up again before the next request fails there.
         self._finder.cache.forget_node(node_id)
-        self._metadata.request()
+        if _is_another_broker(cause):
+            self._metadata.misled()
+        else:
+            self._metadata.request()
 
     def _view_changed(self, view: ClusterView) -> None:
         # A coordinator that left the cluster cannot answer; the next use looks it up.
         self._finder.cache.retain(view.brokers.keys())
+
+
+def _is_another_broker(cause: BaseException) -> bool:
+    """Whether a connection was refused by a broker other than the one expected."""
+    refusal = cause.__cause__
+    return (
+        isinstance(refusal, BrokerError)
+        and refusal.code == ErrorCode.REBOOTSTRAP_REQUIRED
+    )
 
 
 def _missing(

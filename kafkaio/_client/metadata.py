@@ -60,6 +60,9 @@ Listener = Callable[[ClusterView], None]
 
 #: Seconds after which an attempt to fetch metadata is late, for error messages.
 _LATE = 0.5
+#: Seconds between two times that all connections are closed because a broker is another
+#: one than the metadata says.
+_MISLED_PAUSE = 10.0
 #: The version of DescribeCluster that lists controllers, and their type in it.
 CONTROLLERS_SINCE = 1
 _CONTROLLERS = 2
@@ -91,6 +94,10 @@ class MetadataUpdater:
         # other threads, which have no running loop to take the time from.
         self._updated_at = -inf
         self._clock: Callable[[], float] = float
+        # Whether the next attempt begins with the bootstrap servers, and until when it
+        # does not for that reason.
+        self._is_misled = False
+        self._misled_until = -inf
         # When the attempt under way began; None between two.
         self._began_at: float | None = None
         # Returns what the attempt under way waits for.
@@ -174,6 +181,16 @@ class MetadataUpdater:
         if isinstance(self.failure, AuthenticationError):
             raise self.failure
 
+    def misled(self) -> None:
+        """Start over: a broker is another one, or of another cluster (KIP-1242).
+
+        If the metadata was fetched anew for that reason a moment ago, the cluster
+        contradicts itself. Then it is only fetched again, and the connections to the
+        other brokers stay.
+        """
+        self._is_misled = now() >= self._misled_until
+        self.request()
+
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every new view; the result removes it."""
         self._listeners.append(listener)
@@ -221,6 +238,13 @@ class MetadataUpdater:
                 await self._refresh()
 
     async def _refresh(self) -> None:
+        if self._is_misled:
+            # Here, and not where it was noticed: that is in the attempt to connect, and
+            # would end it with another error than its own.
+            self._is_misled = False
+            self._misled_until = now() + _MISLED_PAUSE
+            if not self._nodes.is_bootstrapping:
+                self._rebootstrap()
         self._began_at = now()
         ask = self._schedule.begin(self._began_at)
         try:
@@ -351,8 +375,7 @@ class MetadataUpdater:
 
     def _publish(self, view: ClusterView) -> None:
         self.view = view
-        if view.brokers != self._nodes.known:
-            self._nodes.update(view.brokers)
+        self._nodes.update(view.brokers, view.cluster_id)
         # A copy: a listener may remove itself.
         for listener in tuple(self._listeners):
             listener(view)

@@ -43,6 +43,7 @@ class Nodes:
         self._pool = pool
         self._recovers = recovers
         self._known: dict[int, Broker] = {}
+        self._cluster_id: str | None = None
 
     @property
     def is_bootstrapping(self) -> bool:
@@ -54,11 +55,20 @@ class Nodes:
         """The brokers of the cluster, by node id."""
         return self._known
 
-    def update(self, brokers: Mapping[int, Broker]) -> None:
-        """Replace the brokers of the cluster."""
+    def update(
+        self, brokers: Mapping[int, Broker], cluster_id: str | None = None
+    ) -> None:
+        """Replace the brokers of the cluster, if they have changed.
+
+        Args:
+            brokers: the brokers, by node id.
+            cluster_id: the cluster that they belong to; None if it is unknown.
+        """
+        if brokers == self._known and cluster_id == self._cluster_id:
+            return
         was_bootstrapping = self.is_bootstrapping
-        self._known = dict(brokers)
-        self._pool.set_brokers(self._known)
+        self._known, self._cluster_id = dict(brokers), cluster_id
+        self._pool.set_brokers(self._known, cluster_id)
         if was_bootstrapping and self._known:
             # The names of bootstrap servers may be those of a proxy; the brokers have
             # their own addresses. At most the answer just read is in flight there.

@@ -13,7 +13,14 @@ its own; `Consumer` works on either.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf
@@ -1295,6 +1302,11 @@ class Core:
     ) -> Fence | None:
         """Return the fence of a commit of offsets; None checks none."""
         return self.group_committer().fence(offsets)
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, UUID]:
+        """Return the ids of topics in the client's metadata, as far as known."""
+        view = self.cluster.view
+        return {name: found for name in topics if (found := view.topic_id(name))}
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether metadata lacks partitions that a coordinator does not know."""

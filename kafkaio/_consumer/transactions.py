@@ -30,9 +30,17 @@ blocking turn of the I/O thread's loop, which no code of the user's can delay.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+)
 from functools import partial
 from typing import Any, Protocol, TypeVar
+from uuid import UUID
 
 from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._consumer.reading.reader import Reader
@@ -96,6 +104,10 @@ class JoinableConsumerPort(Protocol):
         """Return the fence of a commit of offsets; None checks none."""
         ...
 
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, UUID]:
+        """Return the ids of topics in the client's metadata, as far as known."""
+        ...
+
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether metadata lacks partitions that a coordinator does not know."""
         ...
@@ -152,9 +164,12 @@ class TransactionOffsets:
     Args:
         commit: the offsets: some.
         port: the consumer.
+        topic_ids: the ids that topics had when their records were handed out; None for
+            those of now.
 
     Attributes:
         offsets: offsets of the next records to read.
+        topic_ids: the ids of topics; those that are not known are left out.
         is_fenced: whether the consumer is subscribed.
         thread: where the consumer lives; None for the thread of the transaction.
 
@@ -162,13 +177,21 @@ class TransactionOffsets:
         PartitionLost: a partition is not assigned.
     """
 
-    def __init__(self, commit: Commit, port: JoinableConsumerPort) -> None:
+    def __init__(
+        self,
+        commit: Commit,
+        port: JoinableConsumerPort,
+        topic_ids: Mapping[str, UUID] | None = None,
+    ) -> None:
         self._commit = commit
         self._port = port
         self._made_at = now()
         # Made with the offsets: an assignment that begins later is not theirs.
         self._fence = port.fence(commit.offsets)
         self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = commit.offsets
+        if topic_ids is None:
+            topic_ids = port.topic_ids({tp.topic for tp in commit.offsets})
+        self.topic_ids: Mapping[str, UUID] = topic_ids
         self.is_fenced: bool = port.is_fenced
         self.thread: ThreadPort | None = None
 
@@ -188,8 +211,21 @@ class TransactionOffsets:
             self._ask(self._fence.check)
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the consumer's metadata, too, lacks one of these partitions."""
-        return self._ask(partial(self._port.lacks, partitions))
+        """Whether the consumer's metadata, too, lacks one of these partitions.
+
+        It lacks those of a topic that was deleted and made again, too.
+        """
+        return self._ask(partial(self._lacks, partitions))
+
+    def _lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        # First, because it requests newer metadata.
+        if self._port.lacks(partitions):
+            return True
+        now_known = self._port.topic_ids({tp.topic for tp in partitions})
+        return any(
+            before != now_known.get(topic, before)
+            for topic, before in self.topic_ids.items()
+        )
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether to commit again: the member has, or will get, another place."""
@@ -229,6 +265,9 @@ class JoinedTransaction:
         self._on_lost = on_lost
         self._task = refer(caller())
         self._holds = TransactionHolds()
+        # The ids of topics at the first record that was taken. A topic that is made
+        # again before the commit has another one, and its offsets are refused.
+        self._topic_ids: dict[str, UUID] = {}
         self._has_ended = False
         reader = self._reader
         reader.sync()
@@ -257,6 +296,8 @@ class JoinedTransaction:
     def _hold(self, tp: TopicPartition, place: OffsetAndMetadata) -> None:
         claim = self._claim(tp)
         self._holds.add(claim, place)
+        if tp.topic not in self._topic_ids:
+            self._topic_ids |= self._port.topic_ids((tp.topic,))
         if self._member is not None:
             self._member.hold((claim,))
         self.update()
@@ -323,7 +364,9 @@ class JoinedTransaction:
         reader.acknowledge(partitions, mark)
         reader.sync()
         commit = reader.ledger.finished(partitions)
-        return TransactionOffsets(commit, self._port) if commit.offsets else None
+        if not commit.offsets:
+            return None
+        return TransactionOffsets(commit, self._port, self._topic_ids)
 
     def end(self) -> None:
         """Let go of the partitions. May be called again."""

@@ -253,6 +253,9 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
             _E.STREAMS_INVALID_TOPOLOGY,
             _E.STREAMS_INVALID_TOPOLOGY_EPOCH,
             _E.STREAMS_TOPOLOGY_FENCED,
+            _E.GROUP_DELETION_FAILED,
+            _E.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
+            _E.CONTROLLER_ID_NOT_REGISTERED,
         ),
     ),
 )
@@ -406,6 +409,9 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.INVALID_REQUEST: _FATAL,
         _E.GROUP_MAX_SIZE_REACHED: _FATAL,
         _E.UNSUPPORTED_VERSION: _FATAL,
+        # The group of that name is of another kind.
+        _E.GROUP_ID_NOT_FOUND: _FATAL,
+        _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL,
     },
     ApiKey.SHARE_FETCH: _SHARE,
     ApiKey.SHARE_ACKNOWLEDGE: _SHARE,

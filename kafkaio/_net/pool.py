@@ -38,6 +38,7 @@ from kafkaio.errors import (
     KafkaError,
     ProtocolError,
 )
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Broker
 
@@ -99,6 +100,8 @@ class Pool:
         self._on_lost = on_lost
         self._on_opened = on_opened
         self._brokers: Mapping[int, Broker] = {}
+        # The cluster that they belong to; None while that is unknown.
+        self._cluster_id: str | None = None
         # Invariant: a key is in at most one of the two.
         self._open: dict[_Key, Connection] = {}
         self._opening: dict[_Key, _Opening] = {}
@@ -146,14 +149,19 @@ class Pool:
         """The state of every open connection."""
         return tuple(connection.statistics() for connection in self._open.values())
 
-    def set_brokers(self, brokers: Mapping[int, Broker]) -> None:
-        """Set the addresses of the cluster's brokers.
+    def set_brokers(
+        self, brokers: Mapping[int, Broker], cluster_id: str | None = None
+    ) -> None:
+        """Set the addresses of the cluster's brokers, and the id of the cluster.
+
+        New connections check both with the broker, where it can (KIP-1242).
 
         A connection to an address that its broker has left finishes what is in flight,
         and new requests get a new connection. A broker that is missing keeps its
         connections, because it may only be restarting.
         """
         self._brokers = dict(brokers)
+        self._cluster_id = cluster_id if self._settings.checks_cluster else None
         for key, connection in list(self._open.items()):
             if self._has_moved(connection.broker):
                 del self._open[key]
@@ -433,11 +441,14 @@ class Pool:
         name = f"bootstrap server {-key[0]}" if key[0] < 0 else f"broker {key[0]}"
         self._warn(broker.host)
         address = broker.host, broker.port
-        first = self._first_versions.version(address, now())
+        expected = self._cluster_id if key[0] >= 0 else None
+        first = self._first_versions.version(
+            address, now(), is_expected=expected is not None
+        )
         connection = Connection(
             broker,
             key[1],
-            self._settings.identity(name, broker, first),
+            self._settings.identity(name, broker, first, expected),
             self._observer,
             self._lost,
             self._sasl,
@@ -464,7 +475,8 @@ class Pool:
         finally:
             del self._trying[connection]
         schedule.ready()
-        self._first_versions.answered(address, first)
+        announced = connection.versions.max_version(ApiKey.API_VERSIONS)
+        self._first_versions.answered(address, first, announced or 0)
         return connection
 
     def _warn(self, host: str) -> None:

@@ -17,7 +17,7 @@ from kafkaio._config.proxy import Proxy, parse_proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
-from kafkaio._machines.connection.handshake import ClientIdentity
+from kafkaio._machines.connection.handshake import UNADDRESSED, ClientIdentity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.errors import ConfigurationError
@@ -77,6 +77,7 @@ class NetSettings:
         max_control_response_size: the largest answer without records, in bytes.
         max_throttle: the longest pause that a broker can demand, in seconds.
         max_versions: the highest versions to use, by API key.
+        checks_cluster: whether a broker has to be the one that the metadata names.
         receive_memory: bytes of answers that all connections receive at once.
         is_allowed: whether an advertised host and port may be connected to.
         login: how to authenticate by SASL; None for not.
@@ -96,6 +97,7 @@ class NetSettings:
     max_control_response_size: int = 16_777_216
     max_throttle: float = 60.0
     max_versions: Mapping[int, int] = field(default_factory=dict)
+    checks_cluster: bool = True
     receive_memory: float = inf
     is_allowed: Callable[[str, int], bool] = _any_host
     login: LoginPort | None = None
@@ -127,6 +129,9 @@ class NetSettings:
             max_control_response_size=config.max_control_response_size,
             max_throttle=config.max_throttle_ms / 1000,
             max_versions=_by_key(versions_of(config.max_versions)),
+            # Without the way back to the bootstrap servers a refusal would be final.
+            checks_cluster=config.metadata_cluster_check_enable
+            and config.metadata_recovery_strategy == "rebootstrap",
             receive_memory=config.receive_memory,
             is_allowed=_allowed(config.allowed_hosts),
             tls=contexts_for(config),
@@ -143,16 +148,22 @@ class NetSettings:
         return min(newest, self.max_versions.get(ApiKey.API_VERSIONS, newest))
 
     def identity(
-        self, name: str, broker: Broker, first_version: int | None = None
+        self,
+        name: str,
+        broker: Broker,
+        first_version: int | None = None,
+        cluster_id: str | None = None,
     ) -> ClientIdentity:
         """How the client presents itself on a connection to ``broker``.
 
         Args:
             name: the broker's name in errors.
-            broker: its address.
+            broker: its id and address.
             first_version: the version of ApiVersions to ask in first.
+            cluster_id: the cluster that the broker has to belong to; None for any.
         """
-        highest = self.highest_api_versions
+        if first_version is None:
+            first_version = min(self.highest_api_versions, UNADDRESSED)
         address = f"{broker.host}:{broker.port}"
         return ClientIdentity(
             peer=f"{name} ({address})",
@@ -165,7 +176,9 @@ class NetSettings:
             max_control_response_size=self.max_control_response_size,
             max_throttle=self.max_throttle,
             max_versions=self.max_versions,
-            first_version=highest if first_version is None else first_version,
+            first_version=first_version,
+            cluster_id=cluster_id,
+            node_id=broker.node_id,
         )
 
     def schedule(self) -> ReconnectSchedule:

@@ -5,12 +5,17 @@ committed. Before that, the group must be in the transaction: in TV1 the produce
 it by AddOffsetsToTxn, in TV2 the group's coordinator does. `GroupOffsetsPort` stands
 for the consumer: it knows the member's identity, and whether the partitions are still
 assigned.
+
+Brokers since Kafka 4.4 take topic ids in place of names (KIP-1319), and so refuse
+offsets of a topic that was deleted and made again. A consumer's offsets come with the
+ids that their topics had. Offsets that the user names for a group have names alone, and
+so do all of a commit in which the id of one topic is not known.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
 
@@ -47,18 +52,23 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafkaio.types import GroupMetadata, TopicPartition
 
 T = TypeVar("T")
 
 #: From this version on, a request means TV2; below it, TV1.
 _OFFSETS_TV2: Final = 5
+#: The last version that has topic names, and the first that has topic ids in their
+#: place (KIP-1319).
+_OFFSETS_NAMED: Final = 5
+_OFFSETS_IDENTIFIED: Final = 6
 #: From this version on, the coordinator checks the member of a commit (KIP-447).
 _OFFSETS_FENCED: Final = 3
 #: The group went on without the member, or moved it to another generation.
@@ -294,11 +304,11 @@ class TxnOffsets:
             check()
             place = offsets.identity()
             sent = rpc.repeat(
-                self._request(place, offsets.offsets),
+                self._request(place, offsets),
                 attempts,
                 timeout=self._request_timeout,
                 code=code,
-                max_version=None if is_tv2 else _OFFSETS_TV2 - 1,
+                max_version=_highest(offsets) if is_tv2 else _OFFSETS_TV2 - 1,
                 min_version=_OFFSETS_TV2 if is_tv2 else 0,
                 pace=Pace(ASKED_AT_ONCE),
                 on_sent=unanswered.sent,
@@ -352,18 +362,22 @@ class TxnOffsets:
         No repetition brings a deleted topic back. The transaction is aborted, and the
         consumer reads the other topics in the next one.
         """
+        names = {number: name for name, number in offsets.topic_ids.items()}
         unknown = [
-            TopicPartition(topic.name, result.partition_index)
+            TopicPartition(
+                topic.name or names.get(topic.topic_id, str(topic.topic_id)),
+                result.partition_index,
+            )
             for topic in answer.topics
             for result in topic.partitions
             if result.error_code in UNKNOWN_TOPIC
         ]
         if unknown and (doubt.is_over(now()) or offsets.lacks(unknown)):
-            names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in unknown)
+            listed = ", ".join(f"{tp.topic}-{tp.partition}" for tp in unknown)
             group = offsets.identity().group_id
             raise self._error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"the coordinator of group {group!r} does not know {names}",
+                f"the coordinator of group {group!r} does not know {listed}",
                 api=ApiKey.TXN_OFFSET_COMMIT,
                 group=group,
             )
@@ -371,12 +385,12 @@ class TxnOffsets:
     def _request(
         self,
         place: GroupMetadata,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        offsets: GroupOffsetsPort,
     ) -> TxnOffsetCommitRequest:
         identity = self._machine.identity
         assert identity is not None
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for tp, at in offsets.items():
+        for tp, at in offsets.offsets.items():
             topics.setdefault(tp.topic, []).append(
                 TxnOffsetCommitRequestPartition(
                     partition_index=tp.partition,
@@ -385,6 +399,8 @@ class TxnOffsets:
                     committed_metadata=at.metadata,
                 )
             )
+        # Names and ids: the version that the broker knows decides which are sent.
+        ids = offsets.topic_ids
         return TxnOffsetCommitRequest(
             transactional_id=self._transactional_id,
             group_id=place.group_id,
@@ -394,7 +410,9 @@ class TxnOffsets:
             member_id=place.member_id,
             group_instance_id=place.group_instance_id,
             topics=[
-                TxnOffsetCommitRequestTopic(name=name, partitions=partitions)
+                TxnOffsetCommitRequestTopic(
+                    name=name, topic_id=ids.get(name, ZERO_UUID), partitions=partitions
+                )
                 for name, partitions in topics.items()
             ],
         )
@@ -402,6 +420,13 @@ class TxnOffsets:
 
 class _Useless(ClosedError):
     """A commit of offsets stops: its transaction is aborted."""
+
+
+def _highest(offsets: GroupOffsetsPort) -> int:
+    """Return the highest version that can name all topics of these offsets."""
+    ids = offsets.topic_ids
+    is_identified = all(tp.topic in ids for tp in offsets.offsets)
+    return _OFFSETS_IDENTIFIED if is_identified else _OFFSETS_NAMED
 
 
 def _code_of(answer: TxnOffsetCommitResponse) -> int:

@@ -465,6 +465,47 @@ class ClusterOperations(Subject):
             since="2.8 (KRaft)",
         )
 
+    async def unregister_controller(
+        self,
+        node_id: int,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Forget a controller that was shut down for good.
+
+        It needs Kafka 4.4, and its ``metadata.version``. A controller that runs
+        registers again. If it had a vote, take that away first, by `remove_raft_voter`.
+        If the call is cancelled, the controller may still be forgotten.
+
+        Args:
+            node_id: the node id of the controller.
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: CONTROLLER_ID_NOT_REGISTERED, if no controller has that id;
+                INVALID_REQUEST, if it is the active one; UNSUPPORTED_VERSION, if the
+                ``metadata.version`` is too old.
+            UnsupportedVersion: the brokers are too old.
+            ArgumentTypeError: the node id is not an int.
+            ArgumentValueError: it is negative.
+            RequestTimeout: no answer arrived in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_node(node_id)
+        request = messages.UnregisterControllerRequest(controller_id=node_id)
+        await ask_one(
+            self._cluster,
+            ("unregister", f"controller {node_id}"),
+            messages.UnregisterControllerRequest,
+            lambda _: request,
+            lambda it: (it.error_code, it.error_message),
+            to=Controller,
+            deadline=deadline,
+            since="4.4",
+        )
+
     async def _cluster_by_metadata(
         self, deadline: float, *, with_operations: bool
     ) -> ClusterDescription:

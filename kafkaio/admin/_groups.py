@@ -28,7 +28,7 @@ from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup, time_of
 from kafkaio._dataclass import constructor
 from kafkaio._machines.reactions import BASE, Reaction
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.admin._asking import all_brokers, ask, final_at, outcome
+from kafkaio.admin._asking import all_brokers, ask, final_at, outcome, reason
 from kafkaio.admin._checks import member_of, names_of, partitions_by_group
 from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
@@ -234,8 +234,9 @@ class Groups(Subject):
             None by name, in the order of ``groups``.
 
         Raises:
-            GroupError: a group has members (NON_EMPTY_GROUP), or does not exist
-                (GROUP_ID_NOT_FOUND).
+            GroupError: a group has members (NON_EMPTY_GROUP), does not exist
+                (GROUP_ID_NOT_FOUND), or could not be deleted for a reason that the
+                message has (GROUP_DELETION_FAILED; Kafka 4.4).
             AuthorizationError: the client may not delete a group.
             RequestTimeout: a coordinator did not answer in time.
             AdminErrors: several groups failed.
@@ -252,7 +253,13 @@ class Groups(Subject):
                 groups_names=list(items)
             ),
             read=lambda response, _: (
-                Answer(it.group_id, None, it.error_code) for it in response.results
+                Answer(
+                    it.group_id,
+                    None,
+                    it.error_code,
+                    reason(it.error_code, it.error_message),
+                )
+                for it in response.results
             ),
             react=as_stranger,
             is_exact=True,

@@ -56,6 +56,8 @@ _CODES: dict[type[BrokerError], tuple[ErrorCode, ...]] = {
         ErrorCode.STREAMS_INVALID_TOPOLOGY,
         ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH,
         ErrorCode.STREAMS_TOPOLOGY_FENCED,
+        ErrorCode.GROUP_DELETION_FAILED,
+        ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
     ),
 }
 
@@ -135,6 +137,7 @@ _RIGHTS: Mapping[str, Mapping[int, str]] = {
         ApiKey.DESCRIBE_QUORUM: "DESCRIBE",
         ApiKey.UPDATE_FEATURES: "ALTER",
         ApiKey.UNREGISTER_BROKER: "ALTER",
+        ApiKey.UNREGISTER_CONTROLLER: "ALTER",
         ApiKey.ADD_RAFT_VOTER: "ALTER",
         ApiKey.REMOVE_RAFT_VOTER: "ALTER",
     },

@@ -52,7 +52,7 @@ from kafkaio.testing._broker.properties import (
 )
 from kafkaio.testing._broker.store import DiskStore, MemoryStore
 from kafkaio.testing._broker.telemetry import PushedTelemetry
-from kafkaio.testing._broker.versions import Release, features_of
+from kafkaio.testing._broker.versions import NEWEST, Release, features_of
 from kafkaio.testing._handlers import apis_of
 from kafkaio.testing._security.config import SecurityConfig
 from kafkaio.testing._security.files import Certificates, TlsFiles
@@ -81,7 +81,7 @@ _FIRST_THAT_VERIFIES: Final = "3.9"
 #: From this release on, leaders want the first sequence of a new epoch to be 0 in TV2.
 _FIRST_THAT_CHECKS: Final = "4.1"
 #: Releases whose new clusters have eligible leader replicas (KIP-966).
-_WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.3"})
+_WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.2", "4.3", "4.4"})
 
 
 @public("kafkaio.testing")
@@ -102,7 +102,7 @@ class Broker:
             that ``data_dir`` holds already stays as it is.
         data_dir: directory for logs and metadata; None keeps them in memory.
         as_version: the release of Kafka whose API versions are served: "2.1", "2.8",
-            "3.9", "4.0" or "4.3".
+            "3.9", "4.0", "4.2", "4.3" or "4.4".
         host: the address to listen at and to advertise. With ``""``, ``0.0.0.0`` or
             ``::`` the broker listens on all interfaces, and every client is told the
             address that it has connected to.
@@ -169,7 +169,7 @@ class Broker:
         nodes: int = 1,
         topics: Mapping[str, int] | None = None,
         data_dir: str | Path | None = None,
-        as_version: Release = "4.3",
+        as_version: Release = NEWEST,
         host: str = "127.0.0.1",
         port: int = 0,
         auto_create_topics: bool = True,
@@ -235,16 +235,20 @@ class Broker:
         )
         self._has_telemetry = telemetry
         self.nodes: dict[int, BrokerNode] = {}
-        self.control: Control = Control(
+        self.control: Control = self._new_control()
+        if "broker.rack" in given:
+            racks = [*racks, *[given["broker.rack"]] * nodes]
+        self._add_nodes(list(self._new_nodes(given, Address(host, port))), racks)
+
+    def _new_control(self) -> Control:
+        # Each is imported on first use.
+        return Control(
             self._cluster,
             self.nodes,
             self._group_control,
             self._transaction_control,
             self._share_control,
         )
-        if "broker.rack" in given:
-            racks = [*racks, *[given["broker.rack"]] * nodes]
-        self._add_nodes(list(self._new_nodes(given, Address(host, port))), racks)
 
     def _add_nodes(self, nodes: Sequence[BrokerNode], racks: Sequence[str]) -> None:
         apis = apis_of(self.release)
@@ -285,11 +289,10 @@ class Broker:
         """Set the levels of a new cluster of the release."""
         self._cluster.release_verifies = self.release >= _FIRST_THAT_VERIFIES
         self._cluster.checks_first_sequence = self.release >= _FIRST_THAT_CHECKS
+        self._cluster.highest_levels = features_of(self.release)
         if self.release >= _FIRST_WITH_FEATURES:
-            self._cluster.supported = features_of(self.release)
             levels = {"transaction.version": 2} | dict(levels)
         elif levels:
-            self._cluster.supported = {}
             raise ValueError(f"features={levels}: {self.release} has none")
         for name, level in levels.items():
             self._cluster.set_feature(name, level)

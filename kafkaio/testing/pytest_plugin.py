@@ -55,7 +55,8 @@ _MARKERS: Final = (
     " kafkaio.testing.Broker",
     "kafka_registry(**settings): the settings are arguments of"
     " kafkaio.testing.SchemaRegistry",
-    "kafka_versions(*versions): run on these versions of a real Kafka only",
+    "kafka_versions(*versions): run on these versions of a real Kafka only, such as"
+    ' "3.9", "4.0+" for all from 4.0 on, or "newest"',
     "not_embedded(reason): deselect the test when the embedded broker replaces the"
     " real Kafka (KAFKAIO_KAFKA=embedded)",
 )
@@ -87,7 +88,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--kafka-version``."""
     parser.addoption(
         "--kafka-version",
-        help="Kafka version of the real brokers, such as 4.3 or 3.9",
+        help="Kafka version of the real brokers, such as 4.4 or 3.9",
     )
 
 
@@ -123,10 +124,14 @@ def pytest_collection_modifyitems(
         markers = [(item, item.get_closest_marker(name)) for item in items]
         return {item: marker.args for item, marker in markers if marker is not None}
 
+    from kafkaio.testing.kafka._releases import is_among
+
     deselected: set[pytest.Item] = set()
     if versions := marked("kafka_versions"):
         chosen = _chosen(config)
-        deselected.update(item for item in versions if chosen not in versions[item])
+        deselected.update(
+            item for item, wanted in versions.items() if not is_among(chosen, wanted)
+        )
     if (reasons := marked("not_embedded")) and _is_embedded():
         deselected.update(reasons)
     if deselected:
@@ -392,7 +397,7 @@ def topic_factory(
 
 @pytest.fixture(scope="session")
 def kafka_version(request: pytest.FixtureRequest) -> str:
-    """The Kafka version of this run, such as ``4.3``."""
+    """The Kafka version of this run, such as ``4.4``."""
     return _chosen(request.config)
 
 

@@ -478,6 +478,11 @@ class FakeCluster:
     def _api_versions(
         self, node: FakeNode, header: Any, request: ApiVersionsRequest
     ) -> ApiVersionsResponse:
+        named = request.cluster_id, request.node_id
+        if (request.cluster_id is None) != (request.node_id == -1):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if named not in {(None, -1), (self.cluster_id, node.node_id)}:
+            return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
         return ApiVersionsResponse(
             api_keys=[
                 ApiVersion(api_key=key, min_version=low, max_version=high)

@@ -88,7 +88,7 @@ async def run(kgo: Compiled, broker: Broker, pattern: str) -> Mapping[str, str]:
     return {name: ended for ended, name in _ENDED.findall(text)}
 
 
-@pytest.mark.parametrize("release", ["2.8", "3.9", "4.0", "4.3"])
+@pytest.mark.parametrize("release", ["2.8", "3.9", "4.0", "4.3", "4.4"])
 async def test_chains_of_consumers(kgo: Compiled, release: str) -> None:
     async with Broker(nodes=3, as_version=release) as broker:
         ended = await run(kgo, broker, f"^({'|'.join(CHAINS)})$")

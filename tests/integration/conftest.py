@@ -107,8 +107,8 @@ def _leveled(kafka_version: str) -> Iterator[tuple[Kafka, Callable[[int], None]]
 @pytest.fixture(
     params=[
         pytest.param(None, id="stock"),
-        pytest.param(1, id="level-1", marks=pytest.mark.kafka_versions("4.3")),
-        pytest.param(0, id="level-0", marks=pytest.mark.kafka_versions("4.3")),
+        pytest.param(1, id="level-1", marks=pytest.mark.kafka_versions("newest")),
+        pytest.param(0, id="level-0", marks=pytest.mark.kafka_versions("newest")),
     ]
 )
 def transactional(request: pytest.FixtureRequest) -> Kafka:

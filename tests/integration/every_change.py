@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-#: By file. ``nox -s "integration(kafka='4.3')"``.
+#: By file. ``nox -s "integration(kafka='4.4')"``.
 ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
     "test_admin_cluster.py": (
         "test_controllers_alone",

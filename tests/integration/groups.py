@@ -24,7 +24,7 @@ from tests.support.java import RunningJava, Toolbox
 from tests.support.patience import HANGS
 
 SOURCES = Path(__file__).parent.parent / "java" / "group"
-TOOLS = Toolbox(find_release("4.3"))  # it speaks to every broker from 2.1 on
+TOOLS = Toolbox(find_release())  # it speaks to every broker from 2.1 on
 
 
 def member(

@@ -14,7 +14,7 @@ from tests.integration.differential.pair import Guarded, Side, paired
 from tests.support.kafka import Kafka
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("compares the embedded broker with a real one"),
     pytest.mark.timeout(300),
     pytest.mark.asyncio(loop_scope="module"),
@@ -47,7 +47,6 @@ async def test_every_user_gets_the_answers_of_a_real_kafka() -> None:
         acls=True,
         users=users,
         delegation_tokens=True,
-        version="4.3",
         config=_BOTH
         | {
             "group.consumer.heartbeat.interval.ms": 5000,

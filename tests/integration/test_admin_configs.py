@@ -143,7 +143,7 @@ async def test_configs_of_brokers(admin: Admin) -> None:
     await admin.incremental_alter_configs({everyone: deletions})
 
 
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 async def test_what_has_configs(admin: Admin, topic: TopicFactory) -> None:
     name = topic()
     listed = await admin.list_config_resources()

@@ -40,7 +40,7 @@ from tests.support.raw_transactions import NEW, Cluster, RawProducer, loaded, un
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
 ]
 
 PROGRAMS = Path(__file__).parents[1] / "java" / "admin"

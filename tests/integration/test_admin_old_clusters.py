@@ -54,6 +54,7 @@ async def test_what_the_oldest_brokers_cannot_do(admin: Admin) -> None:
         (admin.describe_features(), "2.7"),
         (admin.describe_metadata_quorum(), "3.3"),
         (admin.unregister_broker(99), "2.8"),
+        (admin.unregister_controller(99), "4.4"),
         (admin.describe_cluster(include_fenced_brokers=True), "4.0"),
     ):
         with pytest.raises(UnsupportedVersion, match=f"needs Kafka {since}"):

@@ -115,7 +115,7 @@ async def test_offsets_and_deleted_records(
         await admin.delete_records({full: -2})
 
 
-@pytest.mark.kafka_versions("3.9", "4.3")
+@pytest.mark.kafka_versions("3.9", "newest")
 async def test_the_record_with_the_highest_timestamp(
     client: kafkaio.Client, admin: Admin, cluster_topic: TopicFactory
 ) -> None:
@@ -133,7 +133,7 @@ async def test_the_record_with_the_highest_timestamp(
     assert local.offset == 0
 
 
-@pytest.mark.kafka_versions("2.8", "3.9", "4.3")
+@pytest.mark.kafka_versions("2.8", "3.9", "newest")
 async def test_elections(admin: Admin, cluster_topic: TopicFactory) -> None:
     topic = cluster_topic(partitions=2)
     here, missing = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
@@ -150,7 +150,7 @@ async def test_elections(admin: Admin, cluster_topic: TopicFactory) -> None:
     assert await admin.elect_leaders(partitions=[]) == {}
 
 
-@pytest.mark.kafka_versions("2.8", "3.9", "4.3")
+@pytest.mark.kafka_versions("2.8", "3.9", "newest")
 async def test_replicas_are_moved(
     client: kafkaio.Client, admin: Admin, cluster_topic: TopicFactory
 ) -> None:

@@ -1,4 +1,4 @@
-"""Share groups and streams groups by `kafkaio.Admin`, on real brokers of 4.3."""
+"""Share groups and streams groups by `kafkaio.Admin`, on real brokers from 4.2 on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.integration.groups import StreamsMember, share_heartbeat, share_joine
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
 ]
 not_embedded = pytest.mark.not_embedded("it has no share groups and no streams groups")
 

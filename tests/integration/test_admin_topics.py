@@ -80,7 +80,7 @@ async def test_a_topic_from_its_creation_to_its_end(admin: Admin, name: str) -> 
     assert left.item == name
 
 
-@pytest.mark.kafka_versions("2.8", "3.9", "4.3")  # 2.1 waits for a partition 1
+@pytest.mark.kafka_versions("2.8", "3.9", "newest")  # 2.1 waits for a partition 1
 async def test_each_topic_is_created_for_itself(admin: Admin, name: str) -> None:
     wanted = [
         NewTopic(f"{name}-0", 1, 1),
@@ -126,7 +126,7 @@ async def test_replicas_by_hand(admin: Admin, name: str) -> None:
     await admin.delete_topics([name])
 
 
-@pytest.mark.kafka_versions("3.9", "4.3")
+@pytest.mark.kafka_versions("3.9", "newest")
 async def test_defaults_and_ids(admin: Admin, name: str) -> None:
     await admin.create_topics([NewTopic(name)])
     described = await admin.describe_topics([name], include_authorized_operations=True)
@@ -157,7 +157,7 @@ async def test_what_old_brokers_cannot_do(admin: Admin, name: str) -> None:
         await admin.delete_topics([UUID(int=7)])
 
 
-@pytest.mark.kafka_versions("3.9", "4.3")
+@pytest.mark.kafka_versions("3.9", "newest")
 async def test_thousands_of_partitions_come_in_pages(admin: Admin, name: str) -> None:
     names = [f"{name}-{number}" for number in range(3)]
     await admin.create_topics([NewTopic(each, 700, 1) for each in names])
@@ -184,7 +184,7 @@ async def test_names_that_brokers_refuse_are_not_sent(admin: Admin) -> None:
 
 
 @pytest.mark.not_embedded("it elects no leaders among replicas that are not in sync")
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 async def test_eligible_leaders_are_told() -> None:
     """A replica that is down is none in sync, and may lead without a loss (KIP-966)."""
     async with Kafka(3) as kafka, Admin(kafka.bootstrap_servers) as admin:

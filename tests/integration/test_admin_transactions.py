@@ -30,13 +30,13 @@ from tests.support.raw_transactions import OLD, Cluster, Ends, RawProducer, ends
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3"),
+    pytest.mark.kafka_versions("2.8+"),
     pytest.mark.not_embedded("has a Kafka of its own, with a setting of its own"),
 ]
 
 HOUR_AGO_MS = int(time.time() * 1000) - 3_600_000
 #: These say of the whole cluster which transactions there are.
-LISTS_TRANSACTIONS = pytest.mark.kafka_versions("3.9", "4.0", "4.3")
+LISTS_TRANSACTIONS = pytest.mark.kafka_versions("3.9+")
 
 
 @pytest.fixture

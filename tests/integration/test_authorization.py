@@ -31,7 +31,7 @@ from tests.support.acls import (
 from tests.support.kafka import Kafka
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.timeout(120),
     pytest.mark.asyncio(loop_scope="module"),
 ]

@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.kafka_versions("3.9", "4.0", "4.3")
+@pytest.mark.kafka_versions("3.9+")
 async def test_a_hanging_transaction_is_shown_and_aborted(
     unverified: Kafka, request: pytest.FixtureRequest
 ) -> None:

@@ -26,7 +26,7 @@ from tests.support.kafka import run_tool
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
 ]
 
 REAL = pytest.mark.not_embedded("requests and configs of a real broker")

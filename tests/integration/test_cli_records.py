@@ -24,9 +24,6 @@ from tests.support.patience import HANGS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
-
-#: Kafka whose coordinators check that a member still is one (KIP-447).
-FENCED = ("2.8", "3.9", "4.0", "4.3")
 #: Of topics whose records are older than any retention.
 KEEP = {"retention.ms": "-1"}
 
@@ -272,7 +269,7 @@ async def test_a_topic_is_copied_with_all_it_has(
     assert sorted(got.splitlines()) == sorted(expected.splitlines())
 
 
-@pytest.mark.kafka_versions(*FENCED)
+@pytest.mark.kafka_versions("2.8+")  # who is no member is fenced (KIP-447)
 async def test_a_topic_is_copied_exactly_once(
     kafkaio_: Shell, topic: TopicFactory
 ) -> None:
@@ -356,7 +353,7 @@ async def test_brokers_that_cannot_copy_exactly_once(
     assert committed.check().out == ""
 
 
-@pytest.mark.kafka_versions(*FENCED)
+@pytest.mark.kafka_versions("2.8+")
 async def test_transactions_copy_what_is_kept_and_end_behind_a_marker(
     kafkaio_: Shell, topic: TopicFactory
 ) -> None:
@@ -384,7 +381,7 @@ async def test_a_topic_that_does_not_exist_is_named(
 
 
 @pytest.mark.not_embedded("it is compared with Kafka's own tool")
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 async def test_it_prints_what_kafkas_console_consumer_prints(
     kafkaio_: Shell, real_kafka: Kafka, topic: TopicFactory
 ) -> None:

@@ -33,7 +33,7 @@ from tests.support.transcripts import Masks, Step, read, replay, text_of
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(60),
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
 ]
 
 DIRECTORY = Path(__file__).parent / "transcripts"

@@ -17,7 +17,7 @@ from tests.support.patience import HANGS, NEVER_MS
 
 pytestmark = pytest.mark.timeout(120)
 
-NEWER = pytest.mark.kafka_versions("4.0", "4.3")
+NEWER = pytest.mark.kafka_versions("4.0+")
 PROTOCOLS: list[Any] = [
     pytest.param({"group_protocol": "consumer"}, marks=NEWER, id="KIP-848"),
     pytest.param({"group_protocol": "classic"}, id="cooperative"),

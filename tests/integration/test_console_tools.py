@@ -11,7 +11,7 @@ from tests.support.java import Toolbox
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
-TOOLS = Toolbox(find_release("4.3"))  # they speak to every broker from 2.1 on
+TOOLS = Toolbox(find_release())  # they speak to every broker from 2.1 on
 
 
 def properties(*names: str) -> list[str]:

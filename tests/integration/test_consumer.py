@@ -416,7 +416,7 @@ class Fetches:
             self.nodes.add(node_id)
 
 
-@pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3")  # KIP-392 came with 2.4
+@pytest.mark.kafka_versions("2.8+")  # KIP-392 came with 2.4
 async def test_the_replica_in_the_own_rack_is_read_from(
     real_kafka_cluster: Kafka, cluster_topic: TopicFactory
 ):

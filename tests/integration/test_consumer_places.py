@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(120)
 
 PROTOCOLS = [
     "classic",
-    pytest.param("consumer", marks=pytest.mark.kafka_versions("4.0", "4.3")),
+    pytest.param("consumer", marks=pytest.mark.kafka_versions("4.0+")),
 ]
 HOUR_MS = 3_600_000
 LARGE = 3 << 20

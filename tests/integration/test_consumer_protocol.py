@@ -35,7 +35,7 @@ from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(120)
 
-NEW = pytest.mark.kafka_versions("4.0", "4.3")
+NEW = pytest.mark.kafka_versions("4.0+")
 COUNT = 6
 
 

@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture(
     params=[
-        pytest.param(BROKERS, marks=pytest.mark.kafka_versions("4.0", "4.3")),
+        pytest.param(BROKERS, marks=pytest.mark.kafka_versions("4.0+")),
         COOPERATIVE,
         EAGER,
     ]

@@ -21,7 +21,7 @@ from tests.integration.differential.offsets import get_ready
 from tests.integration.differential.pair import paired
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("compares the embedded broker with a real one"),
     pytest.mark.asyncio(loop_scope="module"),
 ]

@@ -14,12 +14,12 @@ from tests.support.java import Toolbox, ToolOutput
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("runs on embedded brokers of its own in any case"),
     pytest.mark.timeout(180),
 ]
 
-TOOLS = Toolbox(find_release("4.3"))
+TOOLS = Toolbox(find_release())
 CONFIGS = "kafka.admin.ConfigCommand"
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

@@ -34,7 +34,7 @@ from tests.support.foreign_clients import (
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("runs on embedded brokers of its own in any case"),
     pytest.mark.timeout(180),
 ]

@@ -13,18 +13,19 @@ import pytest
 
 from kafkaio import Consumer, Producer, TopicPartition
 from kafkaio.testing import Broker
+from kafkaio.testing._broker.versions import NEWEST
 from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
 from tests.support.patience import HANGS
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("runs on embedded brokers of its own in any case"),
     pytest.mark.timeout(180),
 ]
 
-TOOLS = Toolbox(find_release("4.3"))
+TOOLS = Toolbox(find_release())
 COPY = TOOLS.program(Path("tests/java/transactions/CopyOnce.java"))
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
@@ -192,7 +193,7 @@ def copy_with_confluent(servers: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("release", ["2.8", "3.9", "4.3"])
+@pytest.mark.parametrize("release", ["2.8", "3.9", NEWEST])
 async def test_confluent_copies_exactly_once(release: str) -> None:
     pytest.importorskip("confluent_kafka")
     async with filled(as_version=release) as broker:
@@ -203,7 +204,7 @@ async def test_confluent_copies_exactly_once(release: str) -> None:
             assert broker.control.committed("g", ("in", index)) == COUNT // 2
 
 
-@pytest.mark.parametrize("release", ["2.8", "4.3"])
+@pytest.mark.parametrize("release", ["2.8", NEWEST])
 async def test_aiokafka_copies_exactly_once(release: str) -> None:
     aiokafka = pytest.importorskip("aiokafka")
     async with filled(as_version=release) as broker:

@@ -50,7 +50,7 @@ from tests.torture.inspection import CONSOLE_CONSUMER
 
 pytestmark = [
     pytest.mark.timeout(180),
-    pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3"),
+    pytest.mark.kafka_versions("2.8+"),
     pytest.mark.not_embedded("of the real brokers; units show the embedded one"),
 ]
 
@@ -273,7 +273,7 @@ LOOPS = pytest.mark.parametrize("way", [loop, run])
 PROTOCOLS = pytest.mark.parametrize(
     "protocol",
     [
-        pytest.param(BROKERS, marks=pytest.mark.kafka_versions("4.0", "4.3")),
+        pytest.param(BROKERS, marks=pytest.mark.kafka_versions("4.0+")),
         COOPERATIVE,
         EAGER,
     ],
@@ -299,7 +299,7 @@ async def copying(
             await asyncio.wait([task])
 
 
-@pytest.mark.kafka_versions("4.0", "4.3")
+@pytest.mark.kafka_versions("4.0+")
 @pytest.mark.parametrize(
     ("way", "protocol"), [(loop, BROKERS), (run, COOPERATIVE), (by_hand, EAGER)]
 )

@@ -23,7 +23,7 @@ from tests.support.kafka import Kafka
 
 pytestmark = [
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("2.8", "3.9", "4.3"),
+    pytest.mark.kafka_versions("2.8", "3.9", "newest"),
     pytest.mark.not_embedded("it keeps ids for ever"),
 ]
 

@@ -199,7 +199,7 @@ async def test_a_pattern_and_a_new_topic(
     "protocol",
     [
         "classic",
-        pytest.param("consumer", marks=pytest.mark.kafka_versions("4.0", "4.3")),
+        pytest.param("consumer", marks=pytest.mark.kafka_versions("4.0+")),
     ],
 )
 async def test_partitions_that_are_added_begin_at_their_start(

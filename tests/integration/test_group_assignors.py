@@ -18,7 +18,7 @@ from tests.support.java import Toolbox
 
 # It needs no broker, so once is enough.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("asks no broker that runs"),
 ]
 
@@ -101,7 +101,7 @@ def case(dice: random.Random, *, racks: bool, equal: bool = False) -> Case:
 
 async def java(assignor: str, cases: Collection[Case]) -> list[Shares]:
     """What Kafka's own assignor says."""
-    program = Toolbox(find_release("4.3")).program(SOURCES, "AssignorOracle")
+    program = Toolbox(find_release()).program(SOURCES, "AssignorOracle")
     questions = "".join(f"{case.question(assignor)}\n" for case in cases)
     output = await program.run(stdin=questions)
     return [_parse(line) for line in output.lines]

@@ -45,7 +45,7 @@ from tests.support.java import Toolbox
 from tests.support.patience import HANGS
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("is about both brokers in any case"),
     pytest.mark.asyncio(loop_scope="module"),
 ]
@@ -241,7 +241,7 @@ async def test_kafkas_log_dump_reads_our_groups(tmp_path: Path) -> None:
             await members.beat("a", -1)
             await members.beat("s", -1, instance_id="i")
     segment = tmp_path / f"{OFFSETS_TOPIC}-{members.shard}" / f"{0:020}.log"
-    output = await Toolbox(find_release("4.3")).run(
+    output = await Toolbox(find_release()).run(
         DUMP, "--offsets-decoder", "--files", str(segment)
     )
     assert output.returncode == 0, output.stderr

@@ -28,7 +28,7 @@ from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.not_embedded("Kerberos with a real broker"),
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.timeout(120),
     pytest.mark.asyncio(loop_scope="module"),
 ]

@@ -14,11 +14,11 @@ from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("no broker is needed"),
 ]
 
-TOOLS = Toolbox(find_release("4.3"))
+TOOLS = Toolbox(find_release())
 SOURCE = Path("tests/java/security/ReadJaas.java")
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 COUNT = 5_000

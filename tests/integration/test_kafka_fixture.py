@@ -24,7 +24,7 @@ from tests.support.kafka import Kafka, run_tool
 
 # It starts every version itself.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("is about the processes of a real Kafka"),
     pytest.mark.slow,
     pytest.mark.timeout(120),
@@ -121,6 +121,7 @@ async def test_a_broker_that_cannot_start_says_why() -> None:
 
 SCRIPT = """
 import signal, sys, time
+from kafkaio.testing.kafka import Kafka
 # A shell that runs us in the background has it ignored, and we would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with Kafka() as kafka:
@@ -263,8 +264,8 @@ async def test_feature_levels_are_as_asked_for() -> None:
     }
     assert levels["group.version"] == "0"
     assert levels["transaction.version"] == "1"
-    assert levels["share.version"] == "1"
-    assert levels["metadata.version"] == "4.3-IV0"
+    assert levels["share.version"] == "2"
+    assert levels["metadata.version"] == "4.4-IV2"
 
 
 # Someone else's cluster
@@ -299,7 +300,7 @@ async def test_a_cluster_that_does_not_answer_is_an_error(
 
 ECHO = """
 import java.util.Scanner;
-import org.apache.kafka.common.utils.AppInfoParser;
+import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 public class Echo {
     public static void main(String[] args) {

@@ -23,12 +23,12 @@ from tests.support.kafka import Kafka
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("asks no broker that runs"),
 ]
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
-TOOLS = Toolbox(find_release("4.3"))
+TOOLS = Toolbox(find_release())
 NOW = 1_700_000_000_000
 SMALL = LogConfig(segment_bytes=20_000, index_interval_bytes=500)
 BATCH = re.compile(

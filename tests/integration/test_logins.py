@@ -38,7 +38,7 @@ from tests.support.listener_counts import ListenerCounts
 from tests.support.patience import HANGS, NEVER_MS
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("the logins of a real broker"),
     pytest.mark.timeout(180),
     pytest.mark.asyncio(loop_scope="module"),

@@ -19,7 +19,7 @@ from kafkaio._records.batch import (
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 
-pytestmark = pytest.mark.kafka_versions("4.3")
+pytestmark = pytest.mark.kafka_versions("newest")
 
 RECORDS = 3
 #: What stands behind the compressed data. 18 bytes cannot be another gzip member.

@@ -17,7 +17,7 @@ from tests.support.kafka import Kafka
 
 pytestmark = [
     pytest.mark.timeout(180),
-    pytest.mark.kafka_versions("3.9", "4.3"),
+    pytest.mark.kafka_versions("3.9", "newest"),
     pytest.mark.not_embedded("test_producer_matrix shows it"),
 ]
 

@@ -32,7 +32,7 @@ from tests.integration.partial_failures import (
 
 pytestmark = [
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("4.3"),  # the broker is an embedded one
+    pytest.mark.kafka_versions("newest"),  # the broker is an embedded one
 ]
 #: The eager protocol runs at night, beside the newest Kafka.
 AT_NIGHT = pytest.mark.not_embedded("the other protocols run with every change")

@@ -23,7 +23,7 @@ from tests.integration.groups import reading, until
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(180),
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("the matrix itself runs on the embedded broker"),
 ]
 GROUP, TRANSACTION = 0, 1

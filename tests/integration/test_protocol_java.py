@@ -21,7 +21,7 @@ PER_VERSION = 6
 
 # It needs no broker, so once is enough.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("asks no broker that runs"),
     pytest.mark.slow,
     pytest.mark.timeout(300),

@@ -32,7 +32,7 @@ async def test_one_broker(real_kafka: Kafka) -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 @pytest.mark.not_embedded("starts a real Kafka by name")
 async def test_three_brokers_of_which_one_is_killed_and_restarted() -> None:
     output = await quickstart("--kafka", "--brokers", "3", "--kill")
@@ -43,7 +43,7 @@ async def test_three_brokers_of_which_one_is_killed_and_restarted() -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 @pytest.mark.not_embedded("runs on embedded brokers of its own in any case")
 @pytest.mark.parametrize("options", [[], ["--brokers", "3", "--kill"]])
 async def test_the_embedded_broker(options: list[str]) -> None:
@@ -54,7 +54,7 @@ async def test_the_embedded_broker(options: list[str]) -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 @pytest.mark.not_embedded("runs on an embedded broker of its own in any case")
 async def test_nothing_of_the_extra_for_a_real_kafka_is_needed() -> None:
     code = (

@@ -27,7 +27,7 @@ from tests.support.java import JavaProgram, Toolbox
 
 # It needs no broker, so once is enough.
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("asks no broker that runs"),
 ]
 
@@ -132,7 +132,7 @@ async def exchange(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ours.mkdir()
     for name, data in our_batches().items():
         (ours / f"{name}.bin").write_bytes(data)
-    program = JavaProgram(SOURCES, Toolbox(find_release("4.3.1")), "RecordsProof")
+    program = JavaProgram(SOURCES, Toolbox(find_release()), "RecordsProof")
     output = await program.run(str(directory))
     assert output.returncode == 0, output.stderr
     return directory

@@ -16,7 +16,7 @@ from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("2.8", "4.3"),
+    pytest.mark.kafka_versions("2.8", "newest"),
     pytest.mark.not_embedded("it has no such limit"),
 ]
 

@@ -201,7 +201,7 @@ async def test_a_java_leader_does_not_listen(
             await until(lambda: theirs.assigned | numbers(ours) == set(range(COUNT)))
 
 
-@pytest.mark.kafka_versions("4.0", "4.3")
+@pytest.mark.kafka_versions("4.0+")
 async def test_where_the_brokers_divide_each_moves_its_own(
     real_kafka: Kafka, name: str, group: str
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from kafkaio import AuthenticationError, Client, Consumer, Producer
+from kafkaio.testing.kafka._releases import DEFAULT_VERSION
 from tests.support.kafka import Kafka
 from tests.support.listener_counts import ListenerCounts
 from tests.support.patience import HANGS, NEVER_MS
@@ -38,7 +39,7 @@ OTHERS = ("SCRAM-SHA-512", "OAUTHBEARER")
 async def guarded(kafka_version: str) -> AsyncIterator[Kafka]:
     """A Kafka that limits sessions on its SASL listener, where it can (KIP-368)."""
     limit = None if kafka_version == "2.1" else SESSION_MS
-    is_new = kafka_version == "4.3"
+    is_new = kafka_version == DEFAULT_VERSION
     async with Kafka(
         version=kafka_version, sasl=True, reauth_ms=limit, jmx=is_new
     ) as kafka:
@@ -121,7 +122,7 @@ async def test_the_wrong_credentials(
         assert "secret" not in text
 
 
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 async def test_a_listener_without_sasl(guarded: Kafka) -> None:
     options = login(guarded, "PLAIN", bootstrap_servers=guarded.bootstrap_servers)
     with pytest.raises(AuthenticationError, match="security_protocol is to be"):
@@ -129,7 +130,7 @@ async def test_a_listener_without_sasl(guarded: Kafka) -> None:
             pass
 
 
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 async def test_a_client_without_sasl(guarded: Kafka) -> None:
     client = Client(guarded.bootstrap("SASL"), default_api_timeout_ms=NEVER_MS)
     with pytest.raises(AuthenticationError, match="security_protocol"):
@@ -239,7 +240,7 @@ async def _work(
     return work
 
 
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 async def test_sessions_of_two_seconds(guarded: Kafka) -> None:
     """Nothing is lost, repeated or refused; at the same time by two mechanisms."""
     async with ListenerCounts(guarded) as counts, asyncio.TaskGroup() as tasks:
@@ -272,7 +273,7 @@ def check(counts: ListenerCounts, works: list[Work]) -> None:
         assert max(work.heard[0].again.values()) >= renewals * 0.9
 
 
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mechanisms", [("PLAIN", "SCRAM-SHA-256"), OTHERS])
 async def test_five_minutes_of_sessions(
@@ -285,7 +286,7 @@ async def test_five_minutes_of_sessions(
     check(counts, [work.result() for work in works])
 
 
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 @pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
 async def test_sessions_cost_no_latency(guarded: Kafka, mechanism: str) -> None:
     """Beside a broker without sessions: p99 is 1.5 times as long or 10 ms more."""

@@ -12,7 +12,7 @@ from kafkaio.testing.kafka._source import parse_bootstrap
 from kafkaio.testing.kafka._wire import metadata
 from kafkaio.testing.pytest_plugin import TopicFactory
 
-pytestmark = [pytest.mark.kafka_versions("4.3"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka_versions("newest"), pytest.mark.timeout(120)]
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:

@@ -91,7 +91,7 @@ protocols = pytest.mark.parametrize(
     "protocol",
     [
         "classic",
-        pytest.param("consumer", marks=pytest.mark.kafka_versions("4.0", "4.3")),
+        pytest.param("consumer", marks=pytest.mark.kafka_versions("4.0+")),
     ],
 )
 

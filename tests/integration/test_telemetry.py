@@ -27,11 +27,11 @@ from tests.support.telemetry import (
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("the plug-in is for a real Kafka"),
 ]
 
-TOOLS: Final = Toolbox(find_release("4.3"))
+TOOLS: Final = Toolbox(find_release())
 PREFIX: Final = "org.apache.kafka."
 COUNT: Final = 4_000
 #: What KIP-714 requires of a producer and of a consumer.

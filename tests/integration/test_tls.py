@@ -17,7 +17,7 @@ from tests.support.kafka import Kafka
 from tests.support.patience import HANGS, NEVER_MS
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("the embedded broker has no TLS yet"),
     pytest.mark.timeout(120),
     pytest.mark.asyncio(loop_scope="module"),

@@ -27,7 +27,7 @@ BROKERS: Final[dict[str, Value]] = {
 PLAN: Final = Plan(members=6, partitions=12, seconds=10, pace=0.8, processes=3)
 
 
-@pytest.mark.kafka_versions("4.0", "4.3")
+@pytest.mark.kafka_versions("4.0+")
 async def test_who_only_comes_and_goes_repeats_nothing(
     real_kafka_cluster: Kafka, tmp_path: Path
 ) -> None:
@@ -45,7 +45,7 @@ async def test_nothing_is_left_out_whoever_dies(
     assert not verdict.wrong, str(verdict)
 
 
-@pytest.mark.kafka_versions("4.3")
+@pytest.mark.kafka_versions("newest")
 async def test_what_is_copied_in_transactions_is_there_once(tmp_path: Path) -> None:
     options = ClusterOptions(brokers=3, config=BROKERS)
     cluster = ProxiedCluster(options)

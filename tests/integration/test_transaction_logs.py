@@ -34,13 +34,13 @@ from tests.support.raw_transactions import (
 )
 
 pytestmark = [
-    pytest.mark.kafka_versions("4.3"),
+    pytest.mark.kafka_versions("newest"),
     pytest.mark.not_embedded("is about both brokers in any case"),
     pytest.mark.timeout(120),
 ]
 
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-TOOLS = Toolbox(find_release("4.3"))
+TOOLS = Toolbox(find_release())
 TP = TopicPartition("moved", 0)
 ID = "billing"
 #: As many as the other kind of broker has, so that an id has the same partition.
@@ -134,7 +134,7 @@ async def test_kafka_goes_on_with_our_logs(tmp_path: Path) -> None:
     topics = {TP.topic: 1}
     async with Broker(topics=topics, config=CONFIG, data_dir=tmp_path) as broker:
         who = await begin(broker.bootstrap_servers)
-    async with Kafka(brokers=1, version="4.3", config=CONFIG) as kafka:
+    async with Kafka(config=CONFIG) as kafka:
         await kafka.create_topic(TP.topic, 1, 1)
         await make_room(kafka.bootstrap_servers)
         await kafka.stop(1)
@@ -147,7 +147,7 @@ async def test_we_go_on_with_kafkas_logs(tmp_path: Path) -> None:
     topics = {TP.topic: 1}
     async with Broker(topics=topics, config=CONFIG, data_dir=tmp_path) as broker:
         await make_room(broker.bootstrap_servers)
-    async with Kafka(brokers=1, version="4.3", config=CONFIG) as kafka:
+    async with Kafka(config=CONFIG) as kafka:
         await kafka.create_topic(TP.topic, 1, 1)
         who = await begin(kafka.bootstrap_servers)
         await kafka.stop(1)

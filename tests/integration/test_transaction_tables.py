@@ -27,6 +27,7 @@ from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kafkaio.protocol.messages.describe_acls import DescribeAclsRequest
 from kafkaio.testing import Broker
+from kafkaio.testing.kafka._releases import DEFAULT_VERSION
 from kafkaio.testing.kafka._source import is_embedded
 from kafkaio.types import TopicPartition
 from tests.support.kafka import Kafka
@@ -85,9 +86,9 @@ class Server:
         return NEW if self.level == 2 else OLD
 
 
-TV2: Final = Server("4.3-tv2", "4.3", 2)
-TV1: Final = Server("4.3-tv1", "4.3", 1)
-TV0: Final = Server("4.3-tv0", "4.3", 0)
+TV2: Final = Server("newest-tv2", DEFAULT_VERSION, 2)
+TV1: Final = Server("newest-tv1", DEFAULT_VERSION, 1)
+TV0: Final = Server("newest-tv0", DEFAULT_VERSION, 0)
 V4_0: Final = Server("4.0", "4.0", 2)
 V3_9: Final = Server("3.9", "3.9")
 V2_8: Final = Server("2.8", "2.8")
@@ -102,7 +103,7 @@ EMBEDDED: Final = ALL
 
 #: Rows that it answers otherwise than the Kafka it stands for, and the reason.
 DIFFERS: Final[Mapping[str, str]] = {
-    "4.3-tv0-the-new-protocol-at-any-level": "it takes it at level 0, too",
+    "newest-tv0-the-new-protocol-at-any-level": "it takes it at level 0, too",
     "4.0-txnoffsetcommit-consumer-epoch-before": "it takes that epoch, as 4.3 does",
     "4.0-epochs-end-new": "it compares the epoch first, as 4.3 does",
 }
@@ -1683,7 +1684,7 @@ async def waiting(
         yield found
 
 
-@pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3")
+@pytest.mark.kafka_versions("2.8+")
 @pytest.mark.parametrize("versions", [OLD], ids=["old"])
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
 async def test_markers_that_wait_in_the_old_protocol(
@@ -1703,7 +1704,7 @@ async def test_markers_that_wait_in_the_old_protocol(
         assert await raw.write(waiting.free, 1) == E.NOT_ENOUGH_REPLICAS
 
 
-@pytest.mark.kafka_versions("4.0", "4.3")
+@pytest.mark.kafka_versions("4.0+")
 @pytest.mark.parametrize("versions", [NEW], ids=["new"])
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
 async def test_markers_that_wait_in_the_new_protocol(

@@ -14,7 +14,7 @@ from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(180),
-    pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3"),  # asked from 2.3 on
+    pytest.mark.kafka_versions("2.8+"),  # asked from 2.3 on
 ]
 
 UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}

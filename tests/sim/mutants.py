@@ -229,11 +229,11 @@ MUTANTS: Final = (
     _joined(
         name="a partition is let go when its offsets are committed",
         function="handed_out",
-        old="return TransactionOffsets(commit, self._port) if",
+        old="return TransactionOffsets(commit, self._port, self._topic_ids)",
         new="if self._member is not None:\n"
         "        self._member.unhold(self._holds.claims)\n"
         "        self._member.release(self._pending() & self._holds.partitions)\n"
-        "    return TransactionOffsets(commit, self._port) if",
+        "    return TransactionOffsets(commit, self._port, self._topic_ids)",
     ),
     # Not the check in JoinedTransaction.handed_out: the transaction had failed when the
     # loss was noticed, so that a commit is refused there before any request.

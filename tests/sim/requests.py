@@ -227,7 +227,9 @@ class Requests:
                 client.identity = request.producer_id, request.producer_epoch
                 client.offsets[what] = wire, client.identity
                 client.lost[what] = client.identity
-                is_member = request.member_id and request.generation_id >= 0
+                is_member = (
+                    request.member_id and request.generation_id_or_member_epoch >= 0
+                )
                 if self._has_members and not is_member:
                     self._violated("offsets without a member", wire.client)
             case EndTxnRequest():

@@ -33,7 +33,7 @@ __all__ = [
     "with_java",
 ]
 
-TOOLS = Toolbox(find_release("4.3"))
+TOOLS = Toolbox(find_release())
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 COUNT = 30

@@ -388,7 +388,7 @@ class RawProducer:
             group_id=group,
             producer_id=producer_id,
             producer_epoch=epoch,
-            generation_id=member.generation,
+            generation_id_or_member_epoch=member.generation,
             member_id=member.member_id,
             group_instance_id=member.instance_id,
             topics=topics,

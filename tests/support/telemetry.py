@@ -190,12 +190,11 @@ async def raw_codes(servers: str, interval: float) -> dict[str, int]:
 @asynccontextmanager
 async def kafka_with_sink(directory: Path) -> AsyncIterator[tuple[Kafka, Sink]]:
     """Run a real Kafka to which clients can push their metrics."""
-    release = find_release("4.3")
+    release = find_release()
     program = Toolbox(release).program(SOURCE)
     jar = await program.jar(directory / "telemetry.jar")
     file = directory / "pushes"
     async with Kafka(
-        version="4.3",
         plugins=[jar],
         config={
             "metric.reporters": "TelemetrySink",

@@ -26,7 +26,7 @@ from typing import Final
 
 from kafkaio.testing.kafka import ClusterOptions
 from kafkaio.testing.kafka._properties import Value
-from kafkaio.testing.kafka._releases import find_release
+from kafkaio.testing.kafka._releases import DEFAULT_VERSION, find_release
 from tests.support.kafka import Kafka
 from tests.torture.chaos import ProxiedCluster
 from tests.torture.director import Director
@@ -116,7 +116,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--java", type=int, default=0, help="members of Java")
     parser.add_argument("--gentle", action="store_true", help="members only leave")
     parser.add_argument("--kill-brokers", action="store_true")
-    parser.add_argument("--kafka", default="4.3", help="its version")
+    parser.add_argument("--kafka", default=DEFAULT_VERSION, help="its version")
     parser.add_argument("--journals", type=Path, help="keep the journals here")
     copying = parser.add_argument_group("exactly-once")
     copying.add_argument("--transaction-version", type=int, choices=(0, 1, 2))

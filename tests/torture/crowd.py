@@ -17,7 +17,7 @@ from tests.torture.plan import POLL_SECONDS, SESSION_SECONDS, Settings
 _ROOT: Final = Path(__file__).parent.parent.parent
 _SOURCES: Final = _ROOT / "tests" / "java" / "group"
 #: Java and Kafka's tools, for brokers of all releases.
-TOOLS: Final = Toolbox(find_release("4.3"))
+TOOLS: Final = Toolbox(find_release())
 _MEMBER: Final = TOOLS.program(_SOURCES, "TortureMember")
 #: A member that copies records in transactions.
 JAVA_COPIER: Final = TOOLS.program(_SOURCES, "TortureCopier")

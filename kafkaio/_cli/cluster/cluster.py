@@ -29,7 +29,8 @@ _BROKERS: Final = Document(
 _UNREGISTERED: Final = Document(node_id=INTEGER, unregistered=BOOLEAN)
 
 cluster: Group = Group(
-    "cluster", help="Describe the cluster and its brokers; forget a broker."
+    "cluster",
+    help="Describe the cluster and its brokers; forget a broker or a controller.",
 )
 
 
@@ -74,6 +75,20 @@ async def _unregister(session: CommandSession, node_id: int, *, yes: bool) -> No
     async with session.admin() as admin:
         session.confirm([f"unregister: broker {node_id}"], yes=yes)
         await admin.unregister_broker(node_id)
+    session.show(_UNREGISTERED, node_id=node_id, unregistered=True)
+
+
+@cluster.command("unregister-controller", prints=_UNREGISTERED)
+@click.argument("node_id", type=click.IntRange(min=0))
+@YES
+@asynchronous
+async def _unregister_controller(
+    session: CommandSession, node_id: int, *, yes: bool
+) -> None:
+    """Forget a controller that was shut down for good (Kafka 4.4)."""
+    async with session.admin() as admin:
+        session.confirm([f"unregister: controller {node_id}"], yes=yes)
+        await admin.unregister_controller(node_id)
     session.show(_UNREGISTERED, node_id=node_id, unregistered=True)
 
 

@@ -23,6 +23,7 @@ from kafkaio.security._references import resolve
 from kafkaio.testing._broker.configs import base_name, facts
 from kafkaio.testing._broker.properties import EVERYWHERE, read_properties
 from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.versions import NEWEST
 from kafkaio.testing._embedded import Broker
 from kafkaio.testing._security.config import AUTHORIZER_CONFIGS
 
@@ -69,8 +70,8 @@ def add_command(commands: _SubParsersAction[Parser]) -> None:
     )
     parser.add_argument(
         "--as-version",
-        default="4.3",
-        help="the release of Kafka whose API versions are served (default: 4.3)",
+        default=NEWEST,
+        help=f"the release of Kafka whose API versions are served (default: {NEWEST})",
     )
     parser.add_argument(
         "--topic",

@@ -1,7 +1,9 @@
 """How a connection learns which versions the broker understands (KIP-35, KIP-511).
 
 It is the first exchange of every connection, also of one that has to authenticate:
-brokers answer ApiVersions before that.
+brokers answer ApiVersions before that. Since Kafka 4.4 the request says which broker of
+which cluster the client expects, and another broker refuses it (KIP-1242): addresses
+are reused, and without the check a client could take one cluster for another.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._headers import decode_api_versions
 from kafkaio.protocol._message import Buffer
@@ -22,6 +25,10 @@ from kafkaio.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
+
+#: The version before the one that says which broker is expected; nothing else is new
+#: in that one.
+UNADDRESSED: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +47,8 @@ class ClientIdentity:
         max_throttle: the longest pause that a broker can demand, in seconds.
         max_versions: the highest versions to use, by API key.
         first_version: the version of ApiVersions to ask in first.
+        cluster_id: the cluster that the broker has to belong to; None for any.
+        node_id: the broker's id in that cluster; unused without ``cluster_id``.
     """
 
     peer: str
@@ -52,7 +61,9 @@ class ClientIdentity:
     max_control_response_size: int = 16_777_216
     max_throttle: float = 60.0
     max_versions: Mapping[int, int] = field(default_factory=dict)
-    first_version: int = ApiVersionsRequest.MAX_VERSION
+    first_version: int = UNADDRESSED
+    cluster_id: str | None = None
+    node_id: int = -1
 
 
 class VersionNegotiation:
@@ -74,9 +85,14 @@ class VersionNegotiation:
 
     def request(self) -> ApiVersionsRequest:
         """Make the request to send in ``version``."""
+        identity = self._identity
+        # Brokers refuse one of the two ids without the other.
+        is_known = identity.cluster_id is not None
         return ApiVersionsRequest(
-            client_software_name=self._identity.software_name,
-            client_software_version=self._identity.software_version,
+            client_software_name=identity.software_name,
+            client_software_version=identity.software_version,
+            cluster_id=identity.cluster_id,
+            node_id=identity.node_id if is_known else -1,
         )
 
     def receive(self, frame: Buffer) -> ApiVersionsResponse:
@@ -85,9 +101,18 @@ class VersionNegotiation:
         Raises:
             ProtocolError: the frame is not an answer to ApiVersions.
             UnsupportedVersion: the broker refuses every version.
+            BrokerError: another broker, or another cluster, has the address
+                (REBOOTSTRAP_REQUIRED).
         """
         assert self.version is not None
         response = decode_api_versions(self.version, frame)
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            raise broker_error(
+                response.error_code,
+                f"it is not broker {self._identity.node_id} of cluster "
+                f"{self._identity.cluster_id}: another one has the address",
+                api=ApiKey.API_VERSIONS,
+            )
         if not response.error_code:
             check(response)
         self.version = next_attempt(self.version, response)
@@ -111,6 +136,11 @@ _MOST: Final = 10_000
 class FirstVersions:
     """The version of ApiVersions in which each address is asked first.
 
+    The version that says which broker is expected is used only where that is known, and
+    where the broker knows the version as far as one can tell: a broker that does not
+    would cost a round trip more. A new address is taken to be like the last one that
+    answered.
+
     Args:
         highest: the highest version to use.
     """
@@ -119,11 +149,26 @@ class FirstVersions:
         self._ladder = tuple(min(step, highest) for step in _LADDER)
         # How often an address has hung up in a row, and until when that counts.
         self._hung_up: dict[tuple[str, int], tuple[int, float]] = {}
+        # The highest version that each address announced, and the one that did last.
+        self._announced: dict[tuple[str, int], int] = {}
+        self._newest = 0
 
-    def version(self, address: tuple[str, int], now: float) -> int:
-        """The version to ask in."""
+    def version(
+        self, address: tuple[str, int], now: float, *, is_expected: bool = False
+    ) -> int:
+        """The version to ask in.
+
+        Args:
+            address: the broker's.
+            now: the time.
+            is_expected: whether it is known which broker has to be there.
+        """
         count, until = self._hung_up.get(address, (0, now))
-        return self._ladder[count % len(self._ladder) if now < until else 0]
+        step = self._ladder[count % len(self._ladder) if now < until else 0]
+        known = self._announced.get(address, self._newest)
+        if is_expected and known > UNADDRESSED:
+            return step
+        return min(step, UNADDRESSED)
 
     def hung_up(self, address: tuple[str, int], now: float) -> None:
         """Note that an address closed a connection in place of an answer."""
@@ -133,10 +178,21 @@ class FirstVersions:
             self._hung_up.clear()
         self._hung_up[address] = count + 1, now + _KEPT
 
-    def answered(self, address: tuple[str, int], asked: int) -> None:
-        """Note that an address answered; it is asked so for a while."""
-        if asked == self._ladder[0]:
+    def answered(
+        self, address: tuple[str, int], asked: int, announced: int = 0
+    ) -> None:
+        """Note that an address answered; it is asked so for a while.
+
+        Args:
+            address: the broker's.
+            asked: the version that it was asked in first.
+            announced: the highest version that it announced.
+        """
+        if asked >= min(self._ladder[0], UNADDRESSED):
             self._hung_up.pop(address, None)
+        if len(self._announced) >= _MOST:
+            self._announced.clear()
+        self._announced[address] = self._newest = announced
 
 
 def next_attempt(asked: int, response: ApiVersionsResponse) -> int | None:

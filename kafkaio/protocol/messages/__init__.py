@@ -31,27 +31,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafkaio.protocol.messages.aborted_txn import AbortedTxn
-    from kafkaio.protocol.messages.streams_group_topology_description_update import (
-        StreamsGroupTopologyDescriptionUpdateRequest,
-        StreamsGroupTopologyDescriptionUpdateResponse,
-    )
-    from kafkaio.protocol.messages.streams_group_topology_description_update import (
-        TopologyDescription as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription,
-    )
-    from kafkaio.protocol.messages.streams_group_topology_description_update import (
-        TopologyDescriptionGlobalStore as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore,
-    )
-    from kafkaio.protocol.messages.streams_group_topology_description_update import (
-        TopologyDescriptionNode as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode,
-    )
-    from kafkaio.protocol.messages.streams_group_topology_description_update import (
-        TopologyDescriptionSubtopology as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology,
-    )
-    from kafkaio.protocol.messages.unregister_controller import (
-        UnregisterControllerRequest,
-        UnregisterControllerResponse,
-    )
-
     from kafkaio.protocol.messages.add_offsets_to_txn import (
         AddOffsetsToTxnRequest,
         AddOffsetsToTxnResponse,
@@ -836,6 +815,22 @@ if TYPE_CHECKING:
     from kafkaio.protocol.messages.streams_group_heartbeat import (
         Topology as StreamsGroupHeartbeatRequestTopology,
     )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        StreamsGroupTopologyDescriptionUpdateRequest,
+        StreamsGroupTopologyDescriptionUpdateResponse,
+    )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        TopologyDescription as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription,
+    )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        TopologyDescriptionGlobalStore as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore,
+    )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        TopologyDescriptionNode as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode,
+    )
+    from kafkaio.protocol.messages.streams_group_topology_description_update import (
+        TopologyDescriptionSubtopology as StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology,
+    )
     from kafkaio.protocol.messages.sync_group import (
         SyncGroupRequest,
         SyncGroupRequestAssignment,
@@ -852,6 +847,10 @@ if TYPE_CHECKING:
     from kafkaio.protocol.messages.unregister_broker import (
         UnregisterBrokerRequest,
         UnregisterBrokerResponse,
+    )
+    from kafkaio.protocol.messages.unregister_controller import (
+        UnregisterControllerRequest,
+        UnregisterControllerResponse,
     )
     from kafkaio.protocol.messages.update_features import (
         FeatureUpdateKey,

@@ -27,6 +27,7 @@ from kafkaio.testing._broker.quotas import QuotaStore
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
 from kafkaio.testing._broker.store import MemoryStore, StorePort
+from kafkaio.testing._broker.versions import NEWEST, features_of
 from kafkaio.testing._log import Log
 
 if TYPE_CHECKING:
@@ -36,10 +37,8 @@ if TYPE_CHECKING:
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
-#: The features of a cluster, by name: the highest level.
-FEATURES: Final = {"group.version": 1, "transaction.version": 2, "share.version": 1}
 #: The features whose highest level is in force in a new cluster.
-_FINALIZED: Final = ("group.version", "share.version")
+_FINALIZED: Final = frozenset({"group.version", "share.version"})
 _VERIFICATION: Final = "transaction.partition.verification.enable"
 #: Expiration of a producer that writes nothing, and the interval of the check.
 _PRODUCER_EXPIRATION: Final = ("producer.id.expiration.ms", 86_400_000)
@@ -136,14 +135,16 @@ class EmbeddedCluster:
         self.paused: set[int] = set()
         #: The nodes that were unregistered, and not started since.
         self.unregistered: set[int] = set()
+        #: The nodes whose controllers were unregistered, and which are down since.
+        self.unregistered_controllers: set[int] = set()
         #: The quotas of clients.
         self.quotas: QuotaStore = QuotaStore()
         #: The number of changes of the metadata.
         self.metadata_offset: int = 0
+        #: The features of the cluster's release, by name: the highest level.
+        self.highest_levels: Mapping[str, int] = features_of(NEWEST)
         #: Finalized levels of features, and an epoch that grows with each change.
         self.features: dict[str, int] = {}
-        #: The features that the release has, by name: the highest level.
-        self.supported: Mapping[str, int] = FEATURES
         self.features_epoch: int = 1
         #: Whether leaders ask the coordinator before the first batch of a transaction.
         self.release_verifies = True
@@ -236,7 +237,7 @@ class EmbeddedCluster:
 
     def level_of(self, name: str) -> int:
         """The finalized level of a feature."""
-        default = self.supported.get(name, 0) if name in _FINALIZED else 0
+        default = self.highest_levels.get(name, 0) if name in _FINALIZED else 0
         return self.features.get(name, default)
 
     @property
@@ -255,9 +256,10 @@ class EmbeddedCluster:
         Raises:
             ValueError: the feature or level does not exist.
         """
-        highest = self.supported.get(name)
+        highest = self.highest_levels.get(name)
         if highest is None:
-            raise ValueError(f"{name!r} is not one of {', '.join(self.supported)}")
+            known = ", ".join(self.highest_levels)
+            raise ValueError(f"{name!r} is not one of {known}")
         if not 0 <= level <= highest:
             raise ValueError(f"{name}={level}: must be 0 to {highest}")
         if self.level_of(name) != level:
@@ -579,6 +581,7 @@ class EmbeddedCluster:
         """Add a node again; it may lead those of its partitions without a leader."""
         self.live.add(node_id)
         self.unregistered.discard(node_id)
+        self.unregistered_controllers.discard(node_id)
         for partition in self.partitions():
             if node_id not in partition.replicas:
                 continue

@@ -29,80 +29,91 @@ class ServedVersions:
 
 
 #: A release of Kafka whose API versions a broker can serve.
-Release: TypeAlias = Literal["2.1", "2.8", "3.9", "4.0", "4.3"]
+Release: TypeAlias = Literal["2.1", "2.8", "3.9", "4.0", "4.2", "4.3", "4.4"]
 #: All of them, oldest first.
-RELEASES: Final[tuple[Release, ...]] = ("2.1", "2.8", "3.9", "4.0", "4.3")
+RELEASES: Final[tuple[Release, ...]] = (
+    "2.1",
+    "2.8",
+    "3.9",
+    "4.0",
+    "4.2",
+    "4.3",
+    "4.4",
+)
+#: The newest, which a broker serves unless it is told otherwise.
+NEWEST: Final[Release] = "4.4"
 
 # The highest version in each of the releases; None where the API came later.
 _HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
-    ApiKey.PRODUCE: (7, 9, 11, 12, 13),
-    ApiKey.FETCH: (10, 12, 17, 17, 18),
-    ApiKey.LIST_OFFSETS: (4, 6, 9, 10, 11),
-    ApiKey.METADATA: (7, 11, 12, 13, 13),
-    ApiKey.OFFSET_COMMIT: (6, 8, 9, 9, 10),
-    ApiKey.OFFSET_FETCH: (5, 7, 9, 9, 10),
-    ApiKey.FIND_COORDINATOR: (2, 3, 6, 6, 6),
-    ApiKey.JOIN_GROUP: (3, 7, 9, 9, 9),
-    ApiKey.HEARTBEAT: (2, 4, 4, 4, 4),
-    ApiKey.LEAVE_GROUP: (2, 4, 5, 5, 5),
-    ApiKey.SYNC_GROUP: (2, 5, 5, 5, 5),
-    ApiKey.DESCRIBE_GROUPS: (2, 5, 5, 6, 6),
-    ApiKey.LIST_GROUPS: (2, 4, 5, 5, 5),
-    ApiKey.SASL_HANDSHAKE: (1, 1, 1, 1, 1),
-    ApiKey.API_VERSIONS: (2, 3, 4, 4, 4),
-    ApiKey.CREATE_TOPICS: (3, 7, 7, 7, 7),
-    ApiKey.DELETE_TOPICS: (3, 6, 6, 6, 6),
-    ApiKey.DELETE_RECORDS: (1, 2, 2, 2, 2),
-    ApiKey.INIT_PRODUCER_ID: (1, 4, 5, 5, 5),
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4, 4, 4, 4),
-    ApiKey.ADD_PARTITIONS_TO_TXN: (1, 3, 5, 5, 5),
-    ApiKey.ADD_OFFSETS_TO_TXN: (1, 3, 4, 4, 4),
-    ApiKey.END_TXN: (1, 3, 4, 5, 5),
-    ApiKey.WRITE_TXN_MARKERS: (0, 1, 1, 1, 2),
-    ApiKey.TXN_OFFSET_COMMIT: (2, 3, 4, 5, 5),
-    ApiKey.DESCRIBE_ACLS: (1, 2, 3, 3, 3),
-    ApiKey.CREATE_ACLS: (1, 2, 3, 3, 3),
-    ApiKey.DELETE_ACLS: (1, 2, 3, 3, 3),
-    ApiKey.DESCRIBE_CONFIGS: (2, 4, 4, 4, 4),
-    ApiKey.ALTER_CONFIGS: (1, 2, 2, 2, 2),
-    ApiKey.ALTER_REPLICA_LOG_DIRS: (1, 2, 2, 2, 2),
-    ApiKey.DESCRIBE_LOG_DIRS: (1, 2, 4, 4, 5),
-    ApiKey.SASL_AUTHENTICATE: (0, 2, 2, 2, 2),
-    ApiKey.CREATE_PARTITIONS: (1, 3, 3, 3, 3),
-    ApiKey.CREATE_DELEGATION_TOKEN: (1, 2, 3, 3, 3),
-    ApiKey.RENEW_DELEGATION_TOKEN: (1, 2, 2, 2, 2),
-    ApiKey.EXPIRE_DELEGATION_TOKEN: (1, 2, 2, 2, 2),
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: (1, 2, 3, 3, 3),
-    ApiKey.DELETE_GROUPS: (1, 2, 2, 2, 2),
-    ApiKey.ELECT_LEADERS: (None, 2, 2, 2, 2),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: (None, 1, 1, 1, 1),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (None, 0, 0, 0, 1),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: (None, 0, 0, 0, 0),
-    ApiKey.OFFSET_DELETE: (None, 0, 0, 0, 0),
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: (None, 1, 1, 1, 1),
-    ApiKey.ALTER_CLIENT_QUOTAS: (None, 1, 1, 1, 1),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (None, 0, 0, 0, 0),
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (None, 0, 0, 0, 0),
-    ApiKey.DESCRIBE_QUORUM: (None, None, 2, 2, 2),
-    ApiKey.UPDATE_FEATURES: (None, 0, 1, 2, 2),
-    ApiKey.DESCRIBE_CLUSTER: (None, 0, 1, 2, 2),
-    ApiKey.DESCRIBE_PRODUCERS: (None, 0, 0, 0, 0),
-    ApiKey.UNREGISTER_BROKER: (None, None, 0, 0, 0),
-    ApiKey.DESCRIBE_TRANSACTIONS: (None, None, 0, 0, 0),
-    ApiKey.LIST_TRANSACTIONS: (None, None, 1, 1, 2),
-    ApiKey.LIST_CONFIG_RESOURCES: (None, None, 0, 0, 1),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (None, None, 0, 0, 0),
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: (None, None, None, 0, 1),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: (None, None, None, 0, 1),
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (None, None, 0, 0, 0),
-    ApiKey.PUSH_TELEMETRY: (None, None, 0, 0, 0),
-    ApiKey.SHARE_GROUP_HEARTBEAT: (None, None, None, None, 1),
-    ApiKey.SHARE_GROUP_DESCRIBE: (None, None, None, None, 1),
-    ApiKey.SHARE_FETCH: (None, None, None, None, 2),
-    ApiKey.SHARE_ACKNOWLEDGE: (None, None, None, None, 2),
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (None, None, None, None, 1),
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (None, None, None, None, 0),
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (None, None, None, None, 0),
+    ApiKey.PRODUCE: (7, 9, 11, 12, 13, 13, 13),
+    ApiKey.FETCH: (10, 12, 17, 17, 18, 18, 18),
+    ApiKey.LIST_OFFSETS: (4, 6, 9, 10, 11, 11, 11),
+    ApiKey.METADATA: (7, 11, 12, 13, 13, 13, 13),
+    ApiKey.OFFSET_COMMIT: (6, 8, 9, 9, 10, 10, 10),
+    ApiKey.OFFSET_FETCH: (5, 7, 9, 9, 10, 10, 10),
+    ApiKey.FIND_COORDINATOR: (2, 3, 6, 6, 6, 6, 6),
+    ApiKey.JOIN_GROUP: (3, 7, 9, 9, 9, 9, 9),
+    ApiKey.HEARTBEAT: (2, 4, 4, 4, 4, 4, 4),
+    ApiKey.LEAVE_GROUP: (2, 4, 5, 5, 5, 5, 5),
+    ApiKey.SYNC_GROUP: (2, 5, 5, 5, 5, 5, 5),
+    ApiKey.DESCRIBE_GROUPS: (2, 5, 5, 6, 6, 6, 6),
+    ApiKey.LIST_GROUPS: (2, 4, 5, 5, 5, 5, 5),
+    ApiKey.SASL_HANDSHAKE: (1, 1, 1, 1, 1, 1, 1),
+    ApiKey.API_VERSIONS: (2, 3, 4, 4, 4, 4, 5),
+    ApiKey.CREATE_TOPICS: (3, 7, 7, 7, 7, 7, 7),
+    ApiKey.DELETE_TOPICS: (3, 6, 6, 6, 6, 6, 6),
+    ApiKey.DELETE_RECORDS: (1, 2, 2, 2, 2, 2, 2),
+    ApiKey.INIT_PRODUCER_ID: (1, 4, 5, 5, 5, 5, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4, 4, 4, 4, 4, 4),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (1, 3, 5, 5, 5, 5, 5),
+    ApiKey.ADD_OFFSETS_TO_TXN: (1, 3, 4, 4, 4, 4, 4),
+    ApiKey.END_TXN: (1, 3, 4, 5, 5, 5, 5),
+    ApiKey.WRITE_TXN_MARKERS: (0, 1, 1, 1, 2, 2, 2),
+    ApiKey.TXN_OFFSET_COMMIT: (2, 3, 4, 5, 5, 5, 6),
+    ApiKey.DESCRIBE_ACLS: (1, 2, 3, 3, 3, 3, 3),
+    ApiKey.CREATE_ACLS: (1, 2, 3, 3, 3, 3, 3),
+    ApiKey.DELETE_ACLS: (1, 2, 3, 3, 3, 3, 3),
+    ApiKey.DESCRIBE_CONFIGS: (2, 4, 4, 4, 4, 4, 4),
+    ApiKey.ALTER_CONFIGS: (1, 2, 2, 2, 2, 2, 2),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: (1, 2, 2, 2, 2, 2, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 2, 4, 4, 4, 5, 5),
+    ApiKey.SASL_AUTHENTICATE: (0, 2, 2, 2, 2, 2, 2),
+    ApiKey.CREATE_PARTITIONS: (1, 3, 3, 3, 3, 3, 3),
+    ApiKey.CREATE_DELEGATION_TOKEN: (1, 2, 3, 3, 3, 3, 3),
+    ApiKey.RENEW_DELEGATION_TOKEN: (1, 2, 2, 2, 2, 2, 2),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (1, 2, 2, 2, 2, 2, 2),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: (1, 2, 3, 3, 3, 3, 3),
+    ApiKey.DELETE_GROUPS: (1, 2, 2, 2, 2, 2, 3),
+    ApiKey.ELECT_LEADERS: (None, 2, 2, 2, 2, 2, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (None, 1, 1, 1, 1, 1, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (None, 0, 0, 0, 1, 1, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: (None, 0, 0, 0, 0, 0, 0),
+    ApiKey.OFFSET_DELETE: (None, 0, 0, 0, 0, 0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (None, 1, 1, 1, 1, 1, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: (None, 1, 1, 1, 1, 1, 1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (None, 0, 0, 0, 0, 0, 0),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (None, 0, 0, 0, 0, 0, 0),
+    ApiKey.DESCRIBE_QUORUM: (None, None, 2, 2, 2, 2, 2),
+    ApiKey.UPDATE_FEATURES: (None, 0, 1, 2, 2, 2, 2),
+    ApiKey.DESCRIBE_CLUSTER: (None, 0, 1, 2, 2, 2, 2),
+    ApiKey.DESCRIBE_PRODUCERS: (None, 0, 0, 0, 0, 0, 0),
+    ApiKey.UNREGISTER_BROKER: (None, None, 0, 0, 0, 0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: (None, None, 0, 0, 0, 0, 0),
+    ApiKey.LIST_TRANSACTIONS: (None, None, 1, 1, 2, 2, 2),
+    ApiKey.LIST_CONFIG_RESOURCES: (None, None, 0, 0, 1, 1, 1),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (None, None, 0, 0, 0, 0, 0),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (None, None, None, 0, 1, 1, 1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (None, None, None, 0, 1, 1, 1),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (None, None, 0, 0, 0, 0, 0),
+    ApiKey.PUSH_TELEMETRY: (None, None, 0, 0, 0, 0, 0),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (None, None, None, None, 1, 1, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: (None, None, None, None, 1, 1, 1),
+    ApiKey.SHARE_FETCH: (None, None, None, None, 2, 2, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: (None, None, None, None, 2, 2, 2),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (None, None, None, None, 1, 1, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (None, None, None, None, 0, 0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (None, None, None, None, 0, 0, 0),
+    ApiKey.UNREGISTER_CONTROLLER: (None, None, None, None, None, None, 0),
 }
 
 #: The oldest version that is served, where it is not 0: Kafka 4 has none before it.
@@ -131,13 +142,30 @@ _LOWEST: Final[Mapping[ApiKey, int]] = {
     ApiKey.SHARE_FETCH: 1,
     ApiKey.SHARE_ACKNOWLEDGE: 1,
 }
-#: The first release with share groups (KIP-932), and the first whose brokers write dead
-#: letters of them (KIP-1191).
-_FIRST_WITH_SHARE_GROUPS: Final = "4.2"
-_FIRST_WITH_DEAD_LETTERS: Final = "4.4"
 #: The oldest version that ApiVersions reports, where it is older than the oldest that
 #: is served. Kafka does the same for Produce, because old librdkafka versions need it.
 _ADVERTISED_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
+
+
+# The highest level of each feature in each of the releases; None where it came later.
+# They are those that change what the broker serves.
+_FEATURES: Final[Mapping[str, tuple[int | None, ...]]] = {
+    "group.version": (None, None, None, 1, 1, 1, 1),
+    "transaction.version": (None, None, None, 2, 2, 2, 2),
+    # 2 brings the dead letters of share groups (KIP-1191).
+    "share.version": (None, None, None, None, 1, 1, 2),
+}
+
+
+def features_of(release: str) -> dict[str, int]:
+    """The features of a release that the broker has: their highest levels.
+
+    Raises:
+        ValueError: the release is not one of ``RELEASES``.
+    """
+    column = RELEASES.index(release_of(release))
+    levels = {name: row[column] for name, row in _FEATURES.items()}
+    return {name: level for name, level in levels.items() if level is not None}
 
 
 def release_of(name: str) -> Release:
@@ -151,14 +179,6 @@ def release_of(name: str) -> Release:
             return release
     known = ", ".join(RELEASES)
     raise ValueError(f"as_version={name!r}: must be one of {known}")
-
-
-def features_of(release: str) -> Mapping[str, int]:
-    """The features whose level can be set in a release, by name: the highest level."""
-    found = {"group.version": 1, "transaction.version": 2}
-    if release >= _FIRST_WITH_SHARE_GROUPS:
-        found["share.version"] = 2 if release >= _FIRST_WITH_DEAD_LETTERS else 1
-    return found
 
 
 def versions_of(release: str) -> dict[ApiKey, ServedVersions]:

@@ -1,4 +1,8 @@
-"""DeleteGroups, versions 0 to 2: remove groups without members."""
+"""DeleteGroups, versions 0 to 3: remove groups without members.
+
+Kafka 4.4 writes a message only where the topology of a streams group cannot be deleted,
+which the broker does not keep (KIP-1331).
+"""
 
 from __future__ import annotations
 

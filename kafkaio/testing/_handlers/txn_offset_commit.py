@@ -1,4 +1,4 @@
-"""TxnOffsetCommit, versions 0 to 5: offsets as part of a transaction (KIP-98, KIP-447).
+"""TxnOffsetCommit, versions 0 to 6: offsets as part of a transaction (KIP-98, KIP-447).
 
 A request without a member id is not fenced by the group. A member id has to be that of
 a member in the current generation or epoch; whether the member owns the partitions is
@@ -33,6 +33,8 @@ from kafkaio.testing._transactions.verification import Speaker, ask
 _FIRST_TO_ABORT: Final = 4
 #: From here on the coordinator adds its own partition (KIP-890).
 _FIRST_WITH_BUMP: Final = 5
+#: Topics by their ids, and the errors of groups of KIP-848 (KIP-1319).
+_FIRST_WITH_IDS: Final = 6
 # A leader that cannot verify is, for a group, an offsets partition that cannot be used.
 _COORDINATOR_CODES: Final = {
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -55,33 +57,43 @@ async def handle(
     ) or rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
     accepted: list[TxnOffsetCommitResponsePartition] = []
     for topic in request.topics:
-        answered = TxnOffsetCommitResponseTopic(name=topic.name)
-        answer.topics.append(answered)
-        count = cluster.partition_count(topic.name)
-        refused = denied or rights.denied(
-            Operation.READ, ResourceType.TOPIC, topic.name
+        name, refused = topic.name, denied
+        if context.version >= _FIRST_WITH_IDS:
+            name = cluster.topic_name(topic.topic_id) or ""
+            if not name:
+                refused = refused or ErrorCode.UNKNOWN_TOPIC_ID
+        refused = refused or rights.denied(Operation.READ, ResourceType.TOPIC, name)
+        answered = TxnOffsetCommitResponseTopic(
+            name=topic.name, topic_id=topic.topic_id
         )
+        answer.topics.append(answered)
         for one in topic.partitions:
-            code = refused or context.connection.error_for(
-                topic.name, one.partition_index
-            )
-            if not code and not 0 <= one.partition_index < count:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            code = refused or _refuse(context, name, one.partition_index)
             result = TxnOffsetCommitResponsePartition(
-                partition_index=one.partition_index, error_code=code or 0
+                partition_index=one.partition_index, error_code=code
             )
             answered.partitions.append(result)
             if not code:
                 accepted.append(result)
-                positions[topic.name, one.partition_index] = _position(
-                    coordinator, topic.name, one
-                )
+                positions[name, one.partition_index] = _position(coordinator, name, one)
     if positions:
         code = _commit(context, coordinator, positions)
         for result in accepted:
             result.error_code = code
         await transactions_of(context.cluster).written(request.transactional_id)
     return answer
+
+
+def _refuse(
+    context: RequestContext[TxnOffsetCommitRequest], name: str, index: int
+) -> ErrorCode:
+    """Return why an offset of this partition cannot be committed; NONE if it can."""
+    if code := context.connection.error_for(name, index):
+        return ErrorCode(code)
+    topic = context.cluster.known(name)
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
 
 
 def _position(
@@ -109,7 +121,7 @@ def _commit(
     if not error:
         error = _verify(node, context.version, request)
     if not error:
-        error = _check(node, coordinator, request, positions)
+        error = _check(context, coordinator, positions)
     if error:
         return error
     longest = coordinator.config.offset_metadata_max_bytes
@@ -146,20 +158,25 @@ def _verify(
 
 
 def _check(
-    node: BrokerNode,
+    context: RequestContext[TxnOffsetCommitRequest],
     coordinator: EmbeddedGroupCoordinator,
-    request: TxnOffsetCommitRequest,
     positions: dict[Place, Committed],
 ) -> ErrorCode:
     """Check that the producer speaks for a member, if it names one."""
+    request = context.request
+    has_new_errors = context.version >= _FIRST_WITH_IDS
     group = coordinator.find(request.group_id)
     member_id, epoch = request.member_id, request.generation_id_or_member_epoch
     if group is None:
-        return ErrorCode.ILLEGAL_GENERATION if epoch >= 0 else ErrorCode.NONE
+        if epoch < 0:
+            return ErrorCode.NONE
+        if has_new_errors:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
     if isinstance(group, ShareGroup):
         return ErrorCode.GROUP_ID_NOT_FOUND
     if isinstance(group, ClassicGroup):
-        is_strict = node.broker.release >= "3"
+        is_strict = context.node.broker.release >= "3"
         return group.check_transactional_commit(
             member_id, request.group_instance_id, epoch, is_strict=is_strict
         )
@@ -171,7 +188,7 @@ def _check(
         if (topic_id := coordinator.cluster.topic_id(topic)) is not None
     )
     code = group.check_commit(member_id, epoch, slots)
-    # Producers know this error of classic groups only.
-    if code == ErrorCode.STALE_MEMBER_EPOCH:
+    # Before, producers know this error of classic groups only.
+    if code == ErrorCode.STALE_MEMBER_EPOCH and not has_new_errors:
         return ErrorCode.ILLEGAL_GENERATION
     return code

@@ -64,16 +64,16 @@ def _check(cluster: EmbeddedCluster, update: FeatureUpdateKey) -> None:
     """
     name, level = update.feature, update.max_version_level
     controller = f"Local controller {cluster.controller_id}"
-    now = cluster.level_of(name)
+    now, highest = cluster.level_of(name), cluster.highest_levels.get(name)
     why = ""
     if update.upgrade_type not in {_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE}:
         why = "The controller does not support the given upgrade type."
     elif level < 0:
         why = "A feature version cannot be less than 0."
-    elif name not in cluster.supported:
+    elif highest is None:
         why = f"{controller} does not support this feature."
-    elif level > cluster.supported[name]:
-        why = f"{controller} only supports versions 0-{cluster.supported[name]}"
+    elif level > highest:
+        why = f"{controller} only supports versions 0-{highest}"
     elif level < now and update.upgrade_type == _UPGRADE:
         why = (
             "Can't downgrade the version of this feature without setting the upgrade "

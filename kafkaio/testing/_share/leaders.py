@@ -277,8 +277,10 @@ class ShareLeaders:
             if led.log is partition:
                 self._drop(led)
 
-    def switched_off(self) -> None:
-        """Forget sessions and what is in memory: ``share.version`` is 0."""
+    def feature_changed(self, name: str, level: int) -> None:
+        """Forget sessions and what is in memory, if share groups are switched off."""
+        if name != "share.version" or level:
+            return
         for sessions in self._sessions.values():
             sessions.remove_all()
         for led in list(self._led.values()):
@@ -347,8 +349,13 @@ class ShareLeaders:
 
     def initialize(self, group: str, topic_id: UUID, count: int, /) -> bool:
         """Make the share partitions of a topic; return whether any is new."""
-        keys = [ShareKey(group, topic_id, index) for index in range(count)]
-        return any([self.states.initialize(key) for key in keys])
+        # Not `any`, which would stop at the first that is new.
+        new = [
+            index
+            for index in range(count)
+            if self.states.initialize(ShareKey(group, topic_id, index))
+        ]
+        return bool(new)
 
     def forget(self, group: str, /) -> None:
         """Remove all share partitions of a group that is deleted."""
@@ -376,4 +383,5 @@ def share_leaders_of(cluster: EmbeddedCluster) -> ShareLeaders:
             return callback.leaders
     leaders = ShareLeaders(cluster)
     cluster.leader_changed.append(_LeaderFollower(leaders))
+    cluster.feature_changed.append(leaders.feature_changed)
     return leaders

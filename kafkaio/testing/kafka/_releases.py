@@ -1,5 +1,6 @@
 """The Kafka releases a test can run, and what differs between them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,7 +41,7 @@ _RELEASES: Final = (
     Release(
         version="4.4.0",
         features={
-            "metadata.version": 30,
+            "metadata.version": 33,
             "eligible.leader.replicas.version": 1,
             "group.version": 1,
             "share.version": 2,
@@ -52,6 +53,17 @@ _RELEASES: Final = (
         version="4.3.1",
         features={
             "metadata.version": 30,
+            "eligible.leader.replicas.version": 1,
+            "group.version": 1,
+            "share.version": 1,
+            "streams.version": 1,
+            "transaction.version": 2,
+        },
+    ),
+    Release(
+        version="4.2.2",
+        features={
+            "metadata.version": 29,
             "eligible.leader.replicas.version": 1,
             "group.version": 1,
             "share.version": 1,
@@ -72,10 +84,12 @@ _RELEASES: Final = (
     Release(version="2.1.1", scala="2.12", zookeeper=True, minimum_java=8),
 )
 RELEASES: Final = {release.short: release for release in _RELEASES}
-DEFAULT_VERSION: Final = "4.3"
+#: The newest of them, which runs unless another is asked for.
+DEFAULT_VERSION: Final = "4.4"
+_NEWEST: Final = "newest"
 
 
-def find_release(version: str) -> Release:
+def find_release(version: str = DEFAULT_VERSION) -> Release:
     """Return the release for a minor (``4.3``) or a full version (``4.3.1``).
 
     Raises:
@@ -86,3 +100,24 @@ def find_release(version: str) -> Release:
             return release
     known = ", ".join(release.version for release in _RELEASES)
     raise KafkaNotStarted(f"Kafka {version} is not pinned for tests; known: {known}")
+
+
+def is_among(version: str, wanted: Iterable[str]) -> bool:
+    """Return whether a minor version is one of those that a test names.
+
+    Args:
+        version: the minor version of a release, such as ``4.3``.
+        wanted: minor versions; ``4.0+`` is every release from 4.0 on, ``newest`` the
+            newest alone.
+    """
+    return any(_fits(version, one) for one in wanted)
+
+
+def _fits(version: str, wanted: str) -> bool:
+    if wanted.endswith("+"):
+        return _numbers(version) >= _numbers(wanted[:-1])
+    return version == (DEFAULT_VERSION if wanted == _NEWEST else wanted)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]

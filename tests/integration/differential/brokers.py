@@ -50,14 +50,14 @@ _PROPERTIES: Final[Mapping[str, Value]] = {
 
 
 def real() -> Kafka:
-    """Return a real Kafka 4.3 of one node that was not started yet."""
-    return Kafka(brokers=1, version="4.3", config=_PROPERTIES)
+    """Return a real Kafka of one node that was not started yet."""
+    return Kafka(config=_PROPERTIES)
 
 
 def real_nodes() -> Kafka:
-    """Return a real Kafka 4.3 of three nodes that was not started yet."""
+    """Return a real Kafka of three nodes that was not started yet."""
     own_racks = {name: v for name, v in _PROPERTIES.items() if name != "broker.rack"}
-    return Kafka(brokers=3, version="4.3", config=own_racks)
+    return Kafka(brokers=3, config=own_racks)
 
 
 def nodes_beside() -> Broker:

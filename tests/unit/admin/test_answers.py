@@ -24,6 +24,7 @@ from kafkaio.errors import (
     ArgumentValueError,
     BrokerError,
     ClosedError,
+    GroupError,
     ProtocolError,
     RequestTimeout,
     UnsupportedVersion,
@@ -214,6 +215,22 @@ async def test_groups_of_one_coordinator_share_a_request(
     assert list(await admin.delete_consumer_groups(names)) == names
     assert len(cluster.logged(ApiKey.DELETE_GROUPS)) == 3
     assert len(cluster.logged(ApiKey.FIND_COORDINATOR)) <= 2
+
+
+async def test_the_coordinator_says_why_a_group_stays(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    refused = groups_api.DeletableGroupResult(
+        group_id="g", error_code=E.GROUP_DELETION_FAILED, error_message="it is a pity"
+    )
+    cluster.on(ApiKey.DELETE_GROUPS, groups_api.DeleteGroupsResponse(results=[refused]))
+    with pytest.raises(GroupError, match="delete group g: it is a pity"):
+        await admin.delete_consumer_groups(["g"])
+    cluster.limit_version(ApiKey.DELETE_GROUPS, 2)  # without the message
+    cluster.drop_connections()
+    with pytest.raises(GroupError, match="delete group g") as caught:
+        await admin.delete_consumer_groups(["g"])
+    assert "pity" not in str(caught.value)
 
 
 async def test_an_old_broker_is_named(cluster: FakeCluster, admin: Admin) -> None:

@@ -31,6 +31,7 @@ from kafkaio.protocol.messages import (
     metadata as metadata_api,
     remove_raft_voter as remove_api,
     unregister_broker as unregister_api,
+    unregister_controller as controller_api,
     update_features as update_api,
 )
 from kafkaio.types import Broker
@@ -357,6 +358,24 @@ async def test_a_broker_is_unregistered(cluster: FakeCluster) -> None:
             await admin.unregister_broker(7)
     requests = cluster.requests(unregister_api.UnregisterBrokerRequest)
     assert [it.broker_id for it in requests] == [7, 7]
+
+
+async def test_a_controller_is_unregistered(cluster: FakeCluster) -> None:
+    cluster.on(
+        ApiKey.UNREGISTER_CONTROLLER, controller_api.UnregisterControllerResponse()
+    )
+    lost = controller_api.UnregisterControllerResponse(
+        error_code=E.CONTROLLER_ID_NOT_REGISTERED, error_message="it is not registered"
+    )
+    async with admin_of(cluster) as admin:
+        await admin.unregister_controller(7)
+        cluster.on(ApiKey.UNREGISTER_CONTROLLER, lost)
+        with pytest.raises(BrokerError, match="unregister controller 7: it is not"):
+            await admin.unregister_controller(7)
+        with pytest.raises(ArgumentValueError, match="node_id"):
+            await admin.unregister_controller(-1)
+    requests = cluster.requests(controller_api.UnregisterControllerRequest)
+    assert [it.controller_id for it in requests] == [7, 7]
 
 
 async def test_arguments_of_the_wrong_kind(cluster: FakeCluster) -> None:

@@ -34,6 +34,7 @@ CONTROLLERS = {ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.LIST_TRANSACTION
 def quorum(cluster: FakeCluster) -> FakeCluster:
     """Three controllers, of which 2 is active; they know no Metadata."""
     cluster.controller_id = 2
+    cluster.cluster_id = "quorum"
 
     def describe(
         node: FakeNode, header: object, request: DescribeClusterRequest

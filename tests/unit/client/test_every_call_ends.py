@@ -177,6 +177,7 @@ ADMIN: dict[str, Call] = {
     "renew_delegation_token": lambda it: it.renew_delegation_token(b"h", **WITHIN),
     "reset_offsets": lambda it: it.reset_offsets("g", "earliest", **WITHIN),
     "unregister_broker": lambda it: it.unregister_broker(1, **WITHIN),
+    "unregister_controller": lambda it: it.unregister_controller(1, **WITHIN),
     "update_features": lambda it: it.update_features(
         {"group.version": types.FeatureUpdate(1)}, **WITHIN
     ),

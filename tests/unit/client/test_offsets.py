@@ -32,6 +32,7 @@ from kafkaio.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from kafkaio.testing import Broker, disconnect_before_write, error
+from kafkaio.testing._broker.versions import NEWEST
 from kafkaio.types import (
     FoundTopic,
     GroupMetadata,
@@ -43,7 +44,7 @@ T = [TopicPartition("t", number) for number in range(4)]
 OLD = "2.1"
 
 
-@pytest.fixture(params=["4.3", OLD])
+@pytest.fixture(params=[NEWEST, OLD])
 async def broker(request: pytest.FixtureRequest) -> AsyncIterator[Broker]:
     """Three brokers of two releases: Fetch by topic id and by name."""
     made = Broker(

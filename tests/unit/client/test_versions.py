@@ -10,10 +10,11 @@ import pytest
 from kafkaio._client import Client
 from kafkaio._config import ClientConfig, ConsumerConfig
 from kafkaio._consumer import Consumer
-from kafkaio.errors import ConfigurationError, UnsupportedVersion
+from kafkaio.errors import ConfigurationError, RequestTimeout, UnsupportedVersion
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from kafkaio.testing import Broker
+from kafkaio.testing import Broker as EmbeddedBroker
+from kafkaio.types import Broker
 from tests.fakes.broker import DEFAULT, DISCONNECT, FakeCluster, Outcome
 from tests.unit.client.support import client_of
 
@@ -104,9 +105,94 @@ def test_limits_as_a_property() -> None:
 async def test_the_group_protocol_follows_the_limits(
     limits: dict[str, int], protocol: str
 ) -> None:
-    async with Broker(topics={"t": 1}, memory_transport=True) as broker:
+    async with EmbeddedBroker(topics={"t": 1}, memory_transport=True) as broker:
         options = {"group_id": "g", "max_versions": limits}
         config = ConsumerConfig.of(broker.bootstrap_servers, options)
         consumer = Consumer.from_config(config, dial=broker.dial, topics=["t"])
         async with consumer:
             assert consumer.statistics().group_protocol == protocol
+
+
+def named(cluster: FakeCluster, node: int) -> list[tuple[int, str | None, int]]:
+    """Version, cluster id and node id of each question to a broker for its versions."""
+    return [
+        (entry.version, entry.request.cluster_id, entry.request.node_id)
+        for entry in cluster.logged(ApiKey.API_VERSIONS, node)
+    ]
+
+
+async def test_a_known_broker_is_told_who_it_has_to_be(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    servers = cluster.bootstrap_servers[:1]
+    async with client_of(cluster, bootstrap_servers=servers) as client:
+        for node in cluster.nodes:
+            await client.request(ListGroupsRequest(), Broker(node))
+    for node in cluster.nodes:
+        told = (5, cluster.cluster_id, node)
+        assert named(cluster, node) == [*[(4, None, -1)][node:], told]
+
+
+async def test_older_brokers_cost_no_round_trip_more(cluster: FakeCluster) -> None:
+    cluster.limit_version(ApiKey.API_VERSIONS, 4)
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    servers = cluster.bootstrap_servers[:1]
+    async with client_of(cluster, bootstrap_servers=servers) as client:
+        for node in cluster.nodes:
+            await client.request(ListGroupsRequest(), Broker(node))
+    for node in cluster.nodes:
+        assert asked(cluster, node) == [4, 4][node > 0 :]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metadata_cluster_check_enable": False},
+        {"metadata_recovery_strategy": "none"},
+    ],
+)
+async def test_no_broker_is_told_who_it_has_to_be(
+    cluster: FakeCluster, options: dict[str, object]
+) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    async with client_of(cluster, **options) as client:
+        for node in cluster.nodes:
+            await client.request(ListGroupsRequest(), Broker(node))
+    for node in cluster.nodes:
+        assert {entry[1:] for entry in named(cluster, node)} == {(None, -1)}
+
+
+async def test_another_cluster_at_the_same_addresses(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    async with client_of(cluster) as client:
+        await client.request(ListGroupsRequest(), Broker(1))
+        before = client.cluster
+        cluster.cluster_id = "another"
+        cluster.drop_connections()
+        await client.request(ListGroupsRequest(), Broker(1), timeout=5)
+        assert client.cluster.cluster_id == "another"
+        assert client.cluster.brokers == before.brokers
+        assert named(cluster, 1)[-1] == (5, "another", 1)
+
+
+async def test_an_address_of_another_broker(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    wrong = Broker(1, cluster.nodes[2].host, cluster.nodes[2].port)
+
+    def metadata(node: Any, header: Any, request: Any) -> Outcome:
+        answer = cluster._metadata(node, header, request)
+        answer.brokers[1].host, answer.brokers[1].port = wrong.host, wrong.port
+        return answer
+
+    cluster.on(ApiKey.METADATA, metadata)
+    async with client_of(cluster) as client:
+        await client.request(ListGroupsRequest(), Broker(2))
+        with pytest.raises(RequestTimeout) as caught:
+            await client.request(ListGroupsRequest(), Broker(1), timeout=8)
+        assert f"it is not broker 1 of cluster {cluster.cluster_id}" in str(
+            caught.value
+        )
+        # All connections were closed once, and not with each further attempt.
+        assert cluster.connections_accepted < 25
+        opened = named(cluster, 2).count((5, cluster.cluster_id, 2))
+        await client.request(ListGroupsRequest(), Broker(2))
+        assert named(cluster, 2).count((5, cluster.cluster_id, 2)) <= opened + 1

@@ -31,6 +31,7 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import delay, drop, error
+from kafkaio.testing._broker.versions import NEWEST
 from kafkaio.types import GroupMetadata, TopicPartition
 from tests.unit.producer.transactional import BOTH, ID, until, world
 
@@ -895,7 +896,7 @@ async def test_it_stays_unknown_when_the_producer_is_closed(level: int) -> None:
 # ---- another producer of the same id
 
 
-@pytest.mark.parametrize(("release", "at_once"), [("4.0", 1), ("4.3", 2)])
+@pytest.mark.parametrize(("release", "at_once"), [("4.0", 1), (NEWEST, 2)])
 async def test_first_batches_where_leaders_take_any_sequence(
     release: str, at_once: int
 ) -> None:

@@ -18,6 +18,7 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Buffer
 from kafkaio.testing import Broker
 from kafkaio.testing._broker.batches import batches_of
+from kafkaio.testing._broker.versions import NEWEST
 from kafkaio.testing._log.segment import decode
 from tests.sim.network import Wire
 from tests.sim.requests import Requests
@@ -182,7 +183,7 @@ async def world(level: int = 2, **options: Any) -> AsyncIterator[World]:
 
     Its internal topics have few partitions: some tests make a broker per step.
     """
-    if options.get("as_version", "4.3") >= "4.0":
+    if options.get("as_version", NEWEST) >= "4.0":
         options.setdefault("features", {"transaction.version": level})
     settings: dict[str, Any] = {"topics": {"t": 1}, "memory_transport": True, **options}
     settings["config"] = _FEW_PARTITIONS | settings.get("config", {})

@@ -110,7 +110,7 @@ class Producer:
             group_id="g",
             producer_id=1,
             producer_epoch=0,
-            generation_id=1 if member else -1,
+            generation_id_or_member_epoch=1 if member else -1,
             member_id=member,
         )
         self.asks(request, 5)

@@ -98,7 +98,7 @@ def toolbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolbox:
     for name, text in (("javac", FAKE_JAVAC), ("java", '#!/bin/sh\necho "$@"\n')):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    found = Toolbox(find_release("4.3"))
+    found = Toolbox(find_release())
     monkeypatch.setattr(found, "_java", Java(tmp_path / "java", 17))
     monkeypatch.setattr(found, "_classpath", [Path("kafka.jar")])
     return found

@@ -14,7 +14,7 @@ from tests.support.kafka.kdc import KerberosService, kerberos_properties
 from tests.support.kafka.oidc import TokenRules, token_properties
 from tests.support.kafka.zookeeper import forget_after, zookeeper_properties
 
-KRAFT = find_release("4.3")
+KRAFT = find_release()
 DATA = Path("data")
 
 

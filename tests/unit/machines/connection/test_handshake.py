@@ -1,5 +1,7 @@
 """The negotiation of versions."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -8,11 +10,11 @@ from kafkaio._machines.connection.handshake import (
     VersionNegotiation,
     next_attempt,
 )
-from kafkaio.errors import UnsupportedVersion
+from kafkaio.errors import BrokerError, UnsupportedVersion
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._headers import encode_response
 from kafkaio.protocol.messages.api_versions import (
     ApiVersion,
-    ApiVersionsRequest,
     ApiVersionsResponse,
 )
 from tests.unit.machines.connection.support import IDENTITY
@@ -20,9 +22,10 @@ from tests.unit.machines.connection.support import IDENTITY
 
 def test_the_negotiation_ends_when_the_versions_are_known() -> None:
     negotiation = VersionNegotiation(IDENTITY)
-    assert negotiation.version == ApiVersionsRequest.MAX_VERSION
+    assert negotiation.version == IDENTITY.first_version
     request = negotiation.request()
     assert request.client_software_name == IDENTITY.software_name
+    assert (request.cluster_id, request.node_id) == (None, -1)
     answer = ApiVersionsResponse(
         api_keys=[ApiVersion(api_key=3, min_version=0, max_version=9)]
     )
@@ -82,7 +85,41 @@ def test_a_refused_version_is_one_whatever_follows_the_error(rest: bytes) -> Non
     assert negotiation.version == 0
 
 
+def test_a_broker_is_told_who_it_has_to_be() -> None:
+    identity = replace(IDENTITY, cluster_id="c", node_id=3, first_version=5)
+    negotiation = VersionNegotiation(identity)
+    request = negotiation.request()
+    assert (request.cluster_id, request.node_id) == ("c", 3)
+    refusal = ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    with pytest.raises(BrokerError, match="it is not broker 3 of cluster c"):
+        negotiation.receive(encode_response(refusal, 5, 0)[4:])
+
+
 ADDRESS = ("h", 9092)
+
+
+def test_a_broker_is_told_where_it_understands_it() -> None:
+    versions = FirstVersions()
+    assert versions.version(ADDRESS, 0.0, is_expected=True) == 4
+    versions.answered(ADDRESS, 4, 5)
+    other = ("other", 9092)
+    for address in (ADDRESS, other):
+        assert versions.version(address, 0.0, is_expected=True) == 5
+        assert versions.version(address, 0.0) == 4
+    versions.answered(other, 5, 4)
+    assert versions.version(other, 0.0, is_expected=True) == 4
+    assert versions.version(ADDRESS, 0.0, is_expected=True) == 5
+    assert versions.version(("new", 9092), 0.0, is_expected=True) == 4
+
+
+def test_an_address_that_hangs_up_at_an_expectation_is_asked_without() -> None:
+    versions = FirstVersions()
+    versions.answered(ADDRESS, 4, 5)
+    asked = []
+    for _ in range(5):
+        asked.append(versions.version(ADDRESS, 0.0, is_expected=True))
+        versions.hung_up(ADDRESS, 0.0)
+    assert asked == [5, 5, 3, 0, 5]
 
 
 def test_an_address_that_hangs_up_is_asked_in_older_versions() -> None:

@@ -65,6 +65,7 @@ from kafkaio.protocol.messages.write_txn_markers import (
 )
 from kafkaio.testing import Broker
 from kafkaio.testing._broker.faults import error
+from kafkaio.testing._broker.versions import NEWEST
 from kafkaio.testing._security.acls import (
     CLUSTER_NAME,
     Acl,
@@ -473,9 +474,9 @@ async def test_the_operations_that_are_told_are_those_of_the_client() -> None:
 @pytest.mark.parametrize(
     ("release", "right", "code"),
     [
-        ("4.3", (TOPIC, Operation.WRITE), 0),
-        ("4.3", (CLUSTER, Operation.IDEMPOTENT_WRITE), 0),
-        ("4.3", (TOPIC, Operation.READ), 31),
+        (NEWEST, (TOPIC, Operation.WRITE), 0),
+        (NEWEST, (CLUSTER, Operation.IDEMPOTENT_WRITE), 0),
+        (NEWEST, (TOPIC, Operation.READ), 31),
         # Before KIP-679, whoever could only write got no id.
         ("2.1", (TOPIC, Operation.WRITE), 31),
         ("2.1", (CLUSTER, Operation.IDEMPOTENT_WRITE), 0),

@@ -161,7 +161,7 @@ async def alter(caller: Caller, kind: int, name: str, config: str, value: str) -
 async def test_everything_that_kafka_knows_of_brokers_and_groups_is_described() -> None:
     async with started() as (broker, caller):
         found = await configs_of(caller, BROKER, "0")
-        assert len(found) == 340
+        assert len(found) == 350
         told = found["group.min.session.timeout.ms"]
         assert (told.value, told.config_source, told.config_type) == ("6000", 5, 3)
         assert told.read_only
@@ -173,7 +173,7 @@ async def test_everything_that_kafka_knows_of_brokers_and_groups_is_described() 
         # Of the whole cluster, only what was set is told.
         assert list(await configs_of(caller, BROKER, "")) == ["min.insync.replicas"]
         groups = await configs_of(caller, GROUP, "g")
-        assert len(groups) == 17
+        assert len(groups) == 21
         assert groups["share.auto.offset.reset"].value == "latest"
         synonyms = groups["consumer.session.timeout.ms"].synonyms
         assert [(one.name, one.value, one.source) for one in synonyms] == [

@@ -16,6 +16,7 @@ from kafkaio.protocol.messages.api_versions import (
     ApiVersionsResponse,
 )
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
+from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.testing import Broker
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.versions import RELEASES
@@ -37,7 +38,7 @@ def ask(name: str = "kafkaio", version: str = "1.0") -> ApiVersionsRequest:
     )
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 async def test_versions_are_reported(version: int) -> None:
     async with started() as (_, caller):
         response = await caller.call(ask(), version)
@@ -53,7 +54,7 @@ async def test_versions_are_reported(version: int) -> None:
             ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
             ApiKey.END_TXN: (0, 5),
             ApiKey.WRITE_TXN_MARKERS: (1, 2),
-            ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+            ApiKey.TXN_OFFSET_COMMIT: (0, 6),
             ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
             ApiKey.LIST_TRANSACTIONS: (0, 2),
         }
@@ -91,6 +92,30 @@ async def test_a_version_that_is_not_known_is_answered_in_version_zero() -> None
         (only,) = response.api_keys
         assert (only.api_key, only.max_version) == (ApiKey.API_VERSIONS, 3)
         assert (await caller.call(ask(), 3)).error_code == 0
+
+
+async def test_a_client_that_wants_another_node_is_told() -> None:
+    """As Kafka 4.4.0 (KIP-1242); both are named or neither is."""
+    async with started() as (broker, caller):
+        cluster_id = (await caller.call(MetadataRequest(), 9)).cluster_id
+        node_id = min(broker.nodes)
+        refused = ErrorCode.REBOOTSTRAP_REQUIRED
+        for target, code in [
+            ((None, -1), ErrorCode.NONE),
+            ((cluster_id, node_id), ErrorCode.NONE),
+            ((cluster_id, node_id + 1), refused),
+            ((cluster_id, -2), refused),
+            (("other", node_id), refused),
+            (("", node_id), refused),
+            ((cluster_id, -1), ErrorCode.INVALID_REQUEST),
+            ((None, node_id), ErrorCode.INVALID_REQUEST),
+        ]:
+            request = ask()
+            request.cluster_id, request.node_id = target
+            response = await caller.call(request, 5)
+            assert response.error_code == code
+            assert bool(response.api_keys) is (not code)
+            assert bool(response.finalized_features) is (not code)
 
 
 @pytest.mark.parametrize("name", ["", "-x", "1.0-b+"])

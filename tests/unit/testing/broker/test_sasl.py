@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,22 @@ def delay(since: float) -> float:
 async def ended(caller: Caller) -> bool:
     """Whether nothing comes any more."""
     return await caller.frames.get() is None
+
+
+async def test_who_has_not_logged_in_may_want_any_node() -> None:
+    """As Kafka 4.4.0: it compares cluster and node after the login (KIP-1242)."""
+    async with secured() as (broker, caller):
+        elsewhere = ApiVersionsRequest(
+            client_software_name="kafkaio",
+            client_software_version="1",
+            cluster_id="another",
+            node_id=0,
+        )
+        half = replace(elsewhere, node_id=-1)
+        assert (await (await dialled(broker)).call(half, 5)).error_code == 42
+        assert (await caller.call(elsewhere, 5)).error_code == 0
+        assert (await plain(caller)).error_code == 0
+        assert (await caller.call(elsewhere, 5)).error_code == 129
 
 
 async def test_the_order_of_kafka_and_the_principal() -> None:

@@ -101,7 +101,7 @@ def test_each_broker_has_a_container_at_its_own_port(engine: FakeDocker) -> None
     kafka.open()
     assert kafka.node_ids == [1, 2, 3]
     assert [c.alias for c in engine.containers] == ["kafka-1", "kafka-2", "kafka-3"]
-    assert {c.image for c in engine.containers} == {"apache/kafka:4.3.1"}
+    assert {c.image for c in engine.containers} == {"apache/kafka:4.4.0"}
     ports = [("127.0.0.1", c.port) for c in engine.containers]
     assert kafka.addresses("PLAINTEXT") == ports
     assert len({c.environment["CLUSTER_ID"] for c in engine.containers}) == 1
@@ -150,7 +150,7 @@ def test_properties_become_variables_of_the_image() -> None:
 
 
 def test_brokers_meet_inside_and_clients_come_from_outside() -> None:
-    plan = Plan(release=find_release("4.3"), brokers=2)
+    plan = Plan(release=find_release(), brokers=2)
     found = environment(plan, 2, ("docker.test", 25000))
     assert found["KAFKA_NODE_ID"] == "2"
     assert found["KAFKA_CONTROLLER_QUORUM_VOTERS"] == "1@kafka-1:9093,2@kafka-2:9093"

@@ -15,7 +15,7 @@ from kafkaio.testing.kafka._properties import (
 )
 from kafkaio.testing.kafka._releases import find_release
 
-KRAFT = find_release("4.3")
+KRAFT = find_release()
 OLD = find_release("2.8")
 DATA = Path("data")
 TLS = BrokerTlsFiles(keystore=Path("k"), truststore=Path("t"), password="p")
@@ -114,7 +114,7 @@ def test_options_fill_in_users_and_feature_levels() -> None:
     assert options.accounts == {"alice": "alice-secret"}
     assert ClusterOptions(users={"a": "b"}).accounts == {"a": "b"}
     assert options.levels["group.version"] == 0
-    assert options.levels["metadata.version"] == 30
+    assert options.levels["metadata.version"] == 33
     assert options.release.features["group.version"] == 1
 
 

@@ -12,6 +12,7 @@ from kafkaio.testing.kafka._releases import (
     KafkaNotStarted,
     Release,
     find_release,
+    is_among,
 )
 
 ALL = pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
@@ -75,3 +76,18 @@ def test_a_platform_of_its_own_gets_the_small_jar() -> None:
     assert jar.variant("linux", "x86_64") == ("linux_amd64", "small")
     assert jar.variant("linux", "aarch64") == ("", "all")
     assert jar.variant("plan9", "mips") == ("", "all")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (("newest",), [DEFAULT_VERSION]),
+        (("4.2+",), ["4.2", "4.3", "4.4"]),
+        (("2.8", "newest"), ["2.8", DEFAULT_VERSION]),
+        (("3.9", "4.3+"), ["3.9", "4.3", "4.4"]),
+        ((), []),
+    ],
+)
+def test_a_test_names_releases(wanted: tuple[str, ...], found: list[str]) -> None:
+    among = {version for version in RELEASES if is_among(version, wanted)}
+    assert among == set(found)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from typing import NamedTuple
+from uuid import UUID
 
 from kafkaio._records.builder import BatchBuilder
 from kafkaio._runtime.clock import wall_ms
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -188,7 +190,9 @@ class Speaker:
         version: int | None = None,
         topic: str = "t",
         index: int = 0,
+        topic_id: UUID = ZERO_UUID,
     ) -> int:
+        """TxnOffsetCommit of one offset; with an id in version 6, else by name."""
         found = await self.caller.call(
             TxnOffsetCommitRequest(
                 transactional_id=self.name,
@@ -196,11 +200,12 @@ class Speaker:
                 producer_id=self.who.producer_id,
                 producer_epoch=self.who.epoch,
                 member_id=member[0],
-                generation_id=member[1],
+                generation_id_or_member_epoch=member[1],
                 group_instance_id=instance,
                 topics=[
                     TxnOffsetCommitRequestTopic(
                         name=topic,
+                        topic_id=topic_id,
                         partitions=[
                             TxnOffsetCommitRequestPartition(
                                 partition_index=index, committed_offset=offset

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
+from uuid import uuid4
 
 import pytest
 
 from kafkaio.protocol._codec import encode
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )
@@ -78,26 +81,28 @@ async def kip848_member(caller: Caller, member_id: str = "m") -> tuple[str, int]
 
 #: Who commits: name of the case; member ("own", "other" or ""), and what is added to
 #: the generation (None for generation -1); then the codes of a classic group of 4.3, of
-#: a KIP-848 group and of 2.8.
+#: a KIP-848 group and of 2.8, and of a KIP-848 group by the topic's id (KIP-1319).
 ROWS = [
-    ("right", "own", 0, (0, 0, 0)),
-    ("an older generation", "own", -1, (22, 22, 22)),
-    ("a newer generation", "own", 1, (22, 22, 22)),
-    ("an unknown member", "other", 0, (25, 25, 25)),
-    ("nobody", "", None, (0, 0, 0)),
-    ("a generation alone", "", 0, (25, 25, 0)),
-    ("a member alone", "own", None, (22, 22, 0)),
+    ("right", "own", 0, (0, 0, 0, 0)),
+    ("an older generation", "own", -1, (22, 22, 22, 113)),
+    ("a newer generation", "own", 1, (22, 22, 22, 113)),
+    ("an unknown member", "other", 0, (25, 25, 25, 25)),
+    ("nobody", "", None, (0, 0, 0, 0)),
+    ("a generation alone", "", 0, (25, 25, 0, 25)),
+    ("a member alone", "own", None, (22, 22, 0, 113)),
 ]
 
 
 @pytest.mark.parametrize(("_name", "whom", "more", "codes"), ROWS)
-@pytest.mark.parametrize("group", [0, 1, 2], ids=["classic", "kip848", "2.8"])
+@pytest.mark.parametrize(
+    "group", [0, 1, 2, 3], ids=["classic", "kip848", "2.8", "kip848 by id"]
+)
 async def test_who_is_fenced(
     group: int, _name: str, whom: str, more: int | None, codes: tuple[int, ...]
 ) -> None:
     options = {"as_version": "2.8"} if group == 2 else {}
-    async with started(topics={"t": 2}, **options) as (_, caller):
-        join = kip848_member if group == 1 else classic_member
+    async with started(topics={"t": 2}, **options) as (broker, caller):
+        join = kip848_member if group in {1, 3} else classic_member
         own, generation = await join(caller)
         tx = Speaker(caller, bumps=group != 2)
         tx.init_version = 4 if group == 2 else 5
@@ -106,14 +111,30 @@ async def test_who_is_fenced(
             assert await tx.add_offsets("g", version=3) == 0
         member = {"own": own, "other": "other", "": ""}[whom]
         named = -1 if more is None else generation + more
-        version = 3 if group == 2 else 5
-        code = await tx.commit_offset("g", 7, (member, named), version=version)
-        assert code == codes[group]
+        version = (5, 5, 3, 6)[group]
+        commit = partial(tx.commit_offset, "g", 7, version=version)
+        topic_id = broker.topics["t"].topic_id
+        assert await commit((member, named), topic_id=topic_id) == codes[group]
         # An instance id that is not its own.
-        code = await tx.commit_offset(
-            "g", 7, (own, generation), instance="i", version=version
-        )
-        assert code == (25, 0, 0)[group]
+        code = await commit((own, generation), instance="i", topic_id=topic_id)
+        assert code == (25, 0, 0, 0)[group]
+
+
+async def test_topics_by_their_ids() -> None:
+    """As Kafka 4.4.0; a group that is unknown has an error of its own (KIP-1319)."""
+    async with started(topics={"t": 1}) as (broker, caller):
+        tx = Speaker(caller, bumps=True)
+        await tx.start()
+        commit = partial(tx.commit_offset, version=6)
+        topic_id = broker.topics["t"].topic_id
+        assert await commit("g", 7, topic_id=ZERO_UUID) == 100
+        assert await commit("g", 7, topic_id=uuid4(), index=5) == 100
+        assert await commit("g", 7, topic_id=topic_id, index=5) == 3
+        assert await commit("g", 7, ("", 3), topic_id=topic_id) == 69
+        assert await commit("g", 7, topic_id=topic_id) == 0
+        assert await tx.end(commit=True) == 0
+        await asyncio.sleep(MARKERS)
+        assert broker.control.committed("g", ("t", 0)) == 7
 
 
 async def test_before_metadata_could_be_sent() -> None:
