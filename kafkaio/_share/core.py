@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Final
@@ -35,11 +36,14 @@ from kafkaio._share.leaders import ShareLeaders
 from kafkaio._share.member import ShareMember
 from kafkaio._share.ports import HandlersPort, ReaderPort
 from kafkaio._share.statistics import ShareConsumerStatistics
-from kafkaio.errors import KafkaError
+from kafkaio.errors import KafkaError, RequestTimeout
 from kafkaio.types import Metric, TopicPartition
 
 #: Seconds that closing may take, unless the caller sets another limit.
 CLOSE_TIMEOUT: Final = 30.0
+#: Updates of the metadata that a start waits for: the first may have been requested
+#: before the topics were named.
+_LOOKS: Final = 2
 #: Seconds for closing after a start that failed.
 _AFTER_START: Final = 1.0
 #: How much of the time to close may be spent on handlers.
@@ -158,13 +162,25 @@ class ShareCore:
 
     async def _join(self, within: float | None) -> None:
         limit = self.config.default_api_timeout_ms / 1000
-        # The names of topics are known before the assignment comes.
-        await self.cluster.refresh(limit)
+        with suppress(RequestTimeout):
+            await self._find_topics(limit)
         # A coordinator that answers may take long. One that is silent, or refuses for a
         # passing reason, ends a start without a time limit.
         await self._member.wait_joined(
             self._check_life, limit if within is None else None
         )
+
+    async def _find_topics(self, limit: float) -> None:
+        # Else it would be unknown whether there is anything that can be assigned.
+        for _ in range(_LOOKS):
+            topics, view = self.subscription, self.cluster.view
+            if isinstance(topics, frozenset):
+                if all(map(partial(_is_described, view), topics)):
+                    return
+                self.cluster.request_refresh(*topics)
+            else:
+                self.cluster.request_refresh()
+            await self.cluster.wait_for_update(limit)
 
     def _add_to_telemetry(self) -> None:
         remove = self.cluster.telemetry.add_user(
@@ -327,6 +343,7 @@ class ShareCore:
     def _crashed(self, cause: BaseException) -> None:
         del cause  # the lifecycle has it
         self._stop_reading()
+        self._member.changed.notify_all()
         self._acks.end(self.life.why_unusable)
 
     def _failed(self, error: KafkaError) -> None:
@@ -375,6 +392,10 @@ class ShareCore:
         """See `EnginePort`."""
         self._leaders.wake()
         self._locks.notify()
+
+    def spawn(self, child: Child, name: str) -> None:
+        """Start a background task of the reader's or of `run`'s."""
+        self._supervisor.start_soon(child, name)
 
     async def wait_for_news(self, until: float | None) -> None:
         """See `EnginePort`."""
@@ -496,3 +517,7 @@ class ShareCore:
     def unregister_metric(self, metric: Metric) -> None:
         """Push a metric no longer."""
         self.cluster.telemetry.unregister(metric)
+
+
+def _is_described(view: ClusterView, topic: str) -> bool:
+    return view.partition_count(topic) is not None or bool(view.topic_error(topic))
