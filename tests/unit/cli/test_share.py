@@ -116,7 +116,7 @@ async def test_what_cannot_be_decoded_is_rejected(broker: Broker) -> None:
     words = ("-s", "long", "--skip-errors", "--on-error", "reject", "-c", "2")
     result = (await take(*words)).check(3)
     assert len(result.out.splitlines()) == 2
-    assert "jobs-0 at offset 1" in result.err
+    assert "jobs-0@1 value" in result.err
     assert await lag() == 0
 
 
@@ -124,7 +124,7 @@ async def test_what_cannot_be_decoded_ends_it_and_comes_again(broker: Broker) ->
     await send(broker, b"%08d" % 1, b"no long", b"%08d" % 2)
     result = (await take("-s", "long")).check(1)
     assert len(result.out.splitlines()) == 1
-    assert "jobs-0 at offset 1" in result.err
+    assert "jobs-0@1 value" in result.err
     again = (await take("-c", "2", "--jsonl")).check()
     assert {(line["offset"], line["value"]) for line in again.lines} == {
         (1, "no long"),
