@@ -38,7 +38,7 @@ from kafkaio._records.batch import (
     Handout,
     read_batches,
 )
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.clock import is_replaced, now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio._share.batch import Part, ShareBatch
 from kafkaio._share.ports import FetchedPart
@@ -103,7 +103,9 @@ class ShareReader:
         self._preparation = Preparation(self.buffers, self._wake, self._break)
         # The compiled handout has a clock of its own, which costs less.
         self.handout: Handout = Handout(
-            self._refill, self.deserialization.convert, None if accelerated else now
+            self._refill,
+            self.deserialization.convert,
+            None if accelerated and not is_replaced() else now,
         )
         self._holder: object = None
         # Whether the next step must be a read.
