@@ -52,15 +52,13 @@ async def configured(kafka: Kafka, group: str, **configs: object) -> None:
         await admin.incremental_alter_configs({resource: changes})
 
 
-async def produced(kafka: Kafka, topic: str, count: int, **options: object) -> None:
+async def produced(kafka: Kafka, topic: str, count: int, partitions: int = 1) -> None:
     """Produce numbered records; those of one partition as one batch."""
-    producer = kafkaio.Producer(
-        kafka.bootstrap_servers,
-        linger_ms=50,
-        **options,  # type: ignore[arg-type]  # options by name
-    )
-    async with producer:
-        sent = [await producer.enqueue(topic, b"%d" % n) for n in range(count)]
+    async with kafkaio.Producer(kafka.bootstrap_servers, linger_ms=50) as producer:
+        sent = [
+            await producer.enqueue(topic, b"%d" % n, partition=n % partitions)
+            for n in range(count)
+        ]
         for delivery in sent:
             await delivery
 
@@ -73,7 +71,7 @@ async def test_all_records_are_accepted_once(
     real_kafka: Kafka, topic: TopicFactory, group: str
 ) -> None:
     name = topic(partitions=3)
-    await produced(real_kafka, name, 1000)
+    await produced(real_kafka, name, 1000, 3)
     await configured(real_kafka, group)
     async with engine(real_kafka.bootstrap_servers, group, [name]) as share:
         assert share.assigned == {TopicPartition(name, n) for n in range(3)}
@@ -215,7 +213,7 @@ async def test_closing_releases_what_is_held(
     real_kafka: Kafka, topic: TopicFactory, group: str
 ) -> None:
     name = topic(partitions=2)
-    await produced(real_kafka, name, 40)
+    await produced(real_kafka, name, 40, 2)
     await configured(real_kafka, group, share_record_lock_duration_ms=60_000)
     servers = real_kafka.bootstrap_servers
     async with engine(servers, group, [name]) as one:
@@ -344,7 +342,7 @@ async def test_a_leader_that_moves_hands_the_records_out_again(
 ) -> None:
     """What is held of its partitions is lost; the others go on."""
     kafka, name = real_kafka_cluster, cluster_topic(partitions=3, replication_factor=3)
-    await produced(kafka, name, 60)
+    await produced(kafka, name, 60, 3)
     await configured(kafka, group, share_record_lock_duration_ms=60_000)
     async with (
         kafkaio.Client(kafka.bootstrap_servers) as client,
@@ -376,12 +374,12 @@ async def test_a_leader_that_dies_and_one_that_hangs(
 ) -> None:
     kafka, name = real_kafka_cluster, cluster_topic(partitions=6, replication_factor=3)
     await configured(kafka, group)
-    await produced(kafka, name, 300)
+    await produced(kafka, name, 300, 6)
     servers, seen = kafka.bootstrap_servers, set[tuple[int, int]]()
 
     async def work(share: Engine) -> None:
         while len(seen) < 900:
-            for held in await share.take(1):
+            for held in await share.take(1, within=4 * HANGS):
                 held.decide()
                 seen.add(held.place)
             share.reader.errors.clear()
@@ -395,13 +393,13 @@ async def test_a_leader_that_dies_and_one_that_hangs(
             victim = view.leader(TopicPartition(name, 0))
             assert victim is not None
             await to_thread(kafka.engine.kill, victim)
-            await produced(kafka, name, 300)
+            await produced(kafka, name, 300, 6)
             await until(lambda: len(seen) == 600, limit=HANGS)
             await to_thread(kafka.engine.start, victim)
             other = share.core.cluster.view.leader(TopicPartition(name, 0))
             assert other is not None
             await to_thread(kafka.engine.pause, other)
-            await produced(kafka, name, 300)
+            await produced(kafka, name, 300, 6)
             await until(lambda: len(seen) == 900, limit=HANGS)
             await task
         finally:
@@ -413,7 +411,7 @@ async def test_counts_of_deliveries_never_fall(
 ) -> None:
     """Three members take turns at losing, releasing and accepting."""
     name = topic(partitions=2)
-    await produced(real_kafka, name, 60)
+    await produced(real_kafka, name, 60, 2)
     await configured(real_kafka, group, share_delivery_count_limit=10)
     servers = real_kafka.bootstrap_servers
     seen: dict[tuple[int, int], list[int]] = {}
