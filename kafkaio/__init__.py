@@ -24,7 +24,8 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "kafkaio._config": (
             *("ClientConfig", "ClientOptions", "ConsumerConfig", "ConsumerOptions"),
-            *("ProducerConfig", "ProducerOptions"),
+            *("ProducerConfig", "ProducerOptions", "ShareConsumerConfig"),
+            "ShareConsumerOptions",
         ),
         "kafkaio._consumer": (
             *("Assigned", "Assignor", "Batch", "BatchIterator", "Consumer"),
@@ -50,6 +51,10 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio._producer.transaction": ("Transaction", "TransactionOutcome"),
         "kafkaio._records._impl": (
             *("Record", "RowReceipts", "ShareRecord", "accelerated"),
+        ),
+        "kafkaio._share": (
+            *("ShareBatch", "ShareBatchIterator", "ShareConsumer"),
+            *("ShareConsumerStatistics", "ShareRecordIterator"),
         ),
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (

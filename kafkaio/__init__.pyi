@@ -22,6 +22,8 @@ from kafkaio._config import (
     ConsumerOptions as ConsumerOptions,
     ProducerConfig as ProducerConfig,
     ProducerOptions as ProducerOptions,
+    ShareConsumerConfig as ShareConsumerConfig,
+    ShareConsumerOptions as ShareConsumerOptions,
 )
 from kafkaio._consumer import (
     Assigned as Assigned,
@@ -93,6 +95,13 @@ from kafkaio._runtime.observer import (
     FetchedPart as FetchedPart,
     Observed as Observed,
     Observer as Observer,
+)
+from kafkaio._share import (
+    ShareBatch as ShareBatch,
+    ShareBatchIterator as ShareBatchIterator,
+    ShareConsumer as ShareConsumer,
+    ShareConsumerStatistics as ShareConsumerStatistics,
+    ShareRecordIterator as ShareRecordIterator,
 )
 from kafkaio._transactional import TransactionalConsumer as TransactionalConsumer
 from kafkaio._version import (

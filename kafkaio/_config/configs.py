@@ -111,7 +111,10 @@ class ClientConfig:
         "kafkaio", "Name that brokers see in requests, quotas and logs."
     )
     client_rack: str = option(
-        "", "Rack of this client (KIP-392).", aliases=("broker.rack",)
+        "",
+        "Rack of this client. A consumer reads from a replica there (KIP-392), a "
+        "producer writes there with ``partitioner_rack_aware``.",
+        aliases=("broker.rack",),
     )
     request_timeout_ms: int = option(
         30_000,
@@ -167,6 +170,13 @@ class ClientConfig:
         300_000,
         "The client also starts again from ``bootstrap_servers`` after this time "
         "without a successful metadata update (KIP-1102).",
+        bounds=_FROM_0,
+    )
+    bootstrap_resolve_timeout_ms: int = option(
+        0,
+        "How long the client waits at its start while the name of no bootstrap server "
+        "can be resolved (KIP-909). 0: the first look-up decides. Names that can be "
+        "resolved are tried until the time limit of ``start``, whatever this says.",
         bounds=_FROM_0,
     )
     metadata_cluster_check_enable: bool = option(
@@ -694,6 +704,13 @@ class ProducerConfig(ClientConfig):
         "no batch for this long. 0 for never. A partition that refuses batches, or "
         "whose leader cannot be reached, is left at once in any case.",
         bounds=_FROM_0,
+    )
+    partitioner_rack_aware: bool = option(
+        False,  # noqa: FBT003
+        "Send records without a key to partitions whose leader is in the rack of "
+        "``client_rack``, as long as one of these can be written (KIP-1123). Without "
+        "effect on records with a key, with a ``partitioner``, and without "
+        "``client_rack``.",
     )
     key_serializer: Serializer | None = option(
         None,

@@ -41,6 +41,7 @@ class ClientOptions(TypedDict, total=False):
     metadata_max_idle_ms: int
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
     metadata_recovery_rebootstrap_trigger_ms: int
+    bootstrap_resolve_timeout_ms: int
     metadata_cluster_check_enable: bool
     bootstrap_controllers: str | Sequence[str]
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -111,6 +112,7 @@ class ProducerOptions(ClientOptions, total=False):
     partitioner_ignore_keys: bool
     partitioner_adaptive_partitioning_enable: bool
     partitioner_availability_timeout_ms: int
+    partitioner_rack_aware: bool
 
 
 @public("kafkaio")

@@ -86,14 +86,16 @@ class Lease:
                 yield max(start, first), min(end, last), deadline
 
     def expired(self, now: float) -> list[tuple[int, int]]:
-        """Take the ranges whose locks have ended."""
+        """Return the ranges whose locks have ended; `drop_expired` forgets them."""
         if self.renewing:
             return []
-        ended = [(first, last) for first, last, end in self._locks if end <= now]
-        if ended:
+        return [(first, last) for first, last, end in self._locks if end <= now]
+
+    def drop_expired(self, now: float) -> None:
+        """Forget the locks that have ended."""
+        if not self.renewing:
             self._locks = [each for each in self._locks if each[2] > now]
             self._note_deadline()
-        return ended
 
     def renewed(self, first: int, last: int, deadline: float) -> None:
         """Note that the locks of these offsets end later now."""
@@ -103,8 +105,8 @@ class Lease:
                 kept.append((start, min(end, first - 1), before))
             if end > last:
                 kept.append((max(start, last + 1), end, before))
-        kept.sort()
-        self._locks = kept
+        # What is acknowledged needs no deadline any more.
+        self._locks = sorted(each for each in kept if self.is_open(each[0], each[1]))
         self._note_deadline()
 
     def renewable(self, now: float, longest: float) -> list[tuple[int, int]]:

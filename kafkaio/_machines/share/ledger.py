@@ -84,6 +84,10 @@ _NO_LEADER: Final = frozenset(
 _NO_RENEWAL: Final = frozenset(
     {ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_VERSION}
 )
+#: After so many refusals in a row a leader is not asked to renew locks for so many
+#: seconds: renewals are a config of the group, which may change.
+_REFUSALS: Final = 3
+_RENEWS_AGAIN: Final = 60.0
 _EXPIRED: Final = "the lock has run out"
 _NOT_LOCKED: Final = "the leader says that this consumer has no lock"
 _UNKNOWN: Final = "no answer came, so it is unknown whether it counts"
@@ -241,11 +245,14 @@ class _Leader:
         renewals: when leases are to be renewed.
         locked: how many offsets are locked as far as is known.
         plan: the plan in flight.
-        renews: whether it renews locks; None if it has not been asked.
+        has_renewed: whether it has renewed locks. Until then renewals go apart.
+        refusals: how many renewals of single offsets it has refused in a row.
+        renews_from: when it may be asked to renew locks again.
         lock: the duration of its locks, in seconds.
     """
 
     __slots__ = (
+        "has_renewed",
         "lock",
         "locked",
         "node_id",
@@ -253,8 +260,9 @@ class _Leader:
         "plan",
         "queued",
         "queued_since",
+        "refusals",
         "renewals",
-        "renews",
+        "renews_from",
         "waiting",
     )
 
@@ -267,7 +275,9 @@ class _Leader:
         self.renewals: Timetable = Timetable(_renew_at)
         self.locked: int = 0
         self.plan: AckPlan | None = None
-        self.renews: bool | None = None
+        self.has_renewed: bool = False
+        self.refusals: int = 0
+        self.renews_from: float = -NEVER
         self.lock: float = _DEFAULT_LOCK
 
     @property
@@ -287,7 +297,9 @@ class _Leader:
         found = [group for group in groups if group.runs]
         if found:
             partition = self.partition(tp)
-            partition.groups += found
+            # In front: after a refusal the halves have their turn, halved again at
+            # once, so that the fault is found after few requests.
+            partition.groups[:0] = found
             self.waiting[tp] = partition
 
 
@@ -369,10 +381,10 @@ class ShareLedger:
         locks = [leader.lock for leader in self._leaders.values()]
         return max(locks, default=_DEFAULT_LOCK)
 
-    def is_renewing(self, node_id: int) -> bool:
+    def can_renew(self, node_id: int, now: float) -> bool:
         """Whether a leader renews locks, as far as is known."""
         leader = self._leaders.get(node_id)
-        return leader is None or leader.renews is not False
+        return leader is None or now >= leader.renews_from
 
     def decided(self, acquired: Acquired) -> None:
         """Note that there are decisions; see `AcquiredListenerPort`."""
@@ -467,7 +479,7 @@ class ShareLedger:
         if leader is None or leader.plan is not None:
             return None
         self.expire(now)
-        may_renew = may_renew and leader.renews is not False
+        may_renew = may_renew and now >= leader.renews_from
         self._gather(leader, now, may_renew=may_renew)
         groups: dict[TopicPartition, Group] = {}
         for tp, partition in list(leader.waiting.items()):
@@ -503,16 +515,17 @@ class ShareLedger:
                 del leader.queued[lease]
         leader.queued_since = now if leader.queued else None
         renewed = self._due_renewals(leader, now, room) if may_renew else {}
+        if leader.has_renewed:
+            for tp in fresh.keys() & renewed.keys():
+                fresh[tp] += renewed.pop(tp)
+        # Until then that may be refused, and void decisions. Those go first.
+        for tp, runs in renewed.items():
+            leader.wait(tp, Group(sorted_runs(runs)))
         soon = now + leader.margin
         for tp, runs in fresh.items():
             urgent = [run for run in runs if run.deadline <= soon]
             sound = [run for run in runs if run.deadline > soon]
-            # Until a leader has renewed locks, that may be refused, and void decisions.
-            if leader.renews:
-                sound += renewed.pop(tp, ())
             leader.wait(tp, Group(sorted_runs(urgent)), Group(sorted_runs(sound)))
-        for tp, runs in renewed.items():
-            leader.wait(tp, Group(sorted_runs(runs)))
 
     def _due_renewals(
         self, leader: _Leader, now: float, room: int
@@ -543,13 +556,13 @@ class ShareLedger:
         leader = self._leaders.get(node_id)
         if leader is None or leader.plan is not None:
             return None
-        may_renew = may_renew and leader.renews is not False
         times = [
             group.due
             for partition in leader.waiting.values()
             for group in partition.groups
             if may_renew or group.decisions()
         ]
+        # A leader that does not renew has no renewals among its groups.
         if leader.queued:
             if leader.queued_since is None:
                 leader.queued_since = now
@@ -557,7 +570,7 @@ class ShareLedger:
             linger = min(self._linger, leader.lock / 4)
             times.append(leader.queued_since + linger)
         if may_renew:
-            times.append(leader.renewals.first())
+            times.append(max(leader.renewals.first(), leader.renews_from))
         soonest = min(times, default=NEVER)
         return None if soonest == NEVER else soonest
 
@@ -587,7 +600,7 @@ class ShareLedger:
             elif code == ErrorCode.NONE:
                 self._accepted(leader, group, plan.sent_at)
             elif code == ErrorCode.INVALID_RECORD_STATE:
-                self._not_locked(leader, tp, group)
+                self._not_locked(leader, tp, group, now)
             elif code in _NO_LEADER:
                 why = str(broker_error(code, "the leader has moved"))
                 self._end_renewals(leader, group, NEVER)
@@ -624,14 +637,16 @@ class ShareLedger:
             return
         for tp, group in plan.groups.items():
             if code in _NO_RENEWAL and plan.renews:
-                self._stop_renewing(leader, tp, group)
+                self._end_renewals(leader, group, NEVER)
+                self._stop_renewing(leader, NEVER)
+                leader.wait(tp, Group(group.decisions(), in_doubt=group.in_doubt))
             else:
                 self._refused(leader, tp, group, code, now)
 
     def _accepted(self, leader: _Leader, group: Group, sent_at: float) -> None:
         renewed = group.renewals()
         if renewed:
-            leader.renews = True
+            leader.has_renewed, leader.refusals = True, 0
             deadline = sent_at + leader.lock
             for run in renewed:
                 run.lease.renewed(run.first, run.last, deadline)
@@ -645,7 +660,9 @@ class ShareLedger:
     ) -> None:
         asked = reaction(ApiKey.SHARE_ACKNOWLEDGE, code)
         if code in _NO_RENEWAL and group.renewals():
-            self._stop_renewing(leader, tp, group)
+            self._end_renewals(leader, group, NEVER)
+            self._stop_renewing(leader, NEVER)
+            leader.wait(tp, Group(group.decisions(), in_doubt=group.in_doubt))
         elif asked.retry or code == ErrorCode.UNKNOWN_SERVER_ERROR:
             self._again(leader, tp, group, now)
         else:
@@ -654,17 +671,16 @@ class ShareLedger:
             why = str(broker_error(code, "the leader refused it", topic=tp.topic))
             self._fail(leader, group.decisions(), why, AcknowledgeFailed)
 
-    def _stop_renewing(self, leader: _Leader, tp: TopicPartition, group: Group) -> None:
-        # The leader renews no locks: what went with the renewals was not at fault.
-        leader.renews = False
-        self._end_renewals(leader, group, NEVER)
-        for partition in list(leader.waiting.values()):
+    def _stop_renewing(self, leader: _Leader, until: float) -> None:
+        # The leader renews no locks: those that wait to be renewed run out.
+        leader.renews_from = until
+        leader.has_renewed, leader.refusals = False, 0
+        for tp, partition in list(leader.waiting.items()):
             for each in partition.groups:
                 each.runs = each.decisions()
             partition.groups = [each for each in partition.groups if each.runs]
             if not partition.groups:
-                del leader.waiting[partition.tp]
-        leader.wait(tp, Group(group.decisions(), in_doubt=group.in_doubt))
+                del leader.waiting[tp]
 
     def _again(
         self,
@@ -686,7 +702,9 @@ class ShareLedger:
         )
         leader.wait(tp, again)
 
-    def _not_locked(self, leader: _Leader, tp: TopicPartition, group: Group) -> None:
+    def _not_locked(
+        self, leader: _Leader, tp: TopicPartition, group: Group, now: float
+    ) -> None:
         # 121: the lock of some offset is gone, and nothing of the group counts.
         self._end_renewals(leader, group, NEVER)
         if group.in_doubt:
@@ -696,8 +714,11 @@ class ShareLedger:
         elif not group.is_single:
             leader.wait(tp, *group.halves())
         elif group.renewals():
-            run = group.runs[0]
-            self._lose(leader, run.lease, run.first, run.last, _NOT_LOCKED)
+            # Kafka also says so if the group's config forbids renewals, so it is no
+            # proof that the lock is gone. It is not renewed, and the clock will tell.
+            leader.refusals += 1
+            if leader.refusals >= _REFUSALS:
+                self._stop_renewing(leader, now + _RENEWS_AGAIN)
         else:
             self._fail(leader, group.runs, _NOT_LOCKED, LockLost)
 
@@ -740,6 +761,7 @@ class ShareLedger:
             leader = self._leaders[lease.acquired.node_id]
             for first, last in lease.expired(now):
                 self._lose(leader, lease, first, last, _EXPIRED)
+            lease.drop_expired(now)
             self._expiries.add(lease)
 
     def next_expiry(self) -> float | None:

@@ -20,6 +20,7 @@ from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._share.ports import EnginePort
 from kafkaio._share.reading.iterators import Holder
 from kafkaio._share.reading.reader import ShareReader
+from kafkaio.errors import UsageError
 
 if TYPE_CHECKING:
     from kafkaio._records._acquired import AnyShareRecord
@@ -56,6 +57,7 @@ class ShareReads:
         self._engine = engine
         self._life = life
         self._reader = reader
+        self._has_topics = False
         reader.allowance = self._allowance
         # The holders whose iterators were collected, perhaps in another thread.
         self._left = deque[Holder]()
@@ -66,6 +68,12 @@ class ShareReads:
     def is_closed(self) -> bool:
         """Whether the user has closed the consumer, and no crash had ended it."""
         return self._life.is_closed
+
+    def subscribed(self, *, has_topics: bool) -> None:
+        """Note that there is something to read now, or nothing at all."""
+        self._has_topics = has_topics
+        if not has_topics:
+            self._engine.notify()  # a read that waits would wait for ever
 
     # Holders
 
@@ -166,6 +174,7 @@ class ShareReads:
             while True:
                 self._engine.check()
                 self._reader.check()
+                self._check_topics()
                 taken = take()
                 if taken is not None:
                     return taken
@@ -176,6 +185,13 @@ class ShareReads:
                     return None
                 await self._engine.wait_for_news(limit)
                 self.time_slice.renew()
+
+    def _check_topics(self) -> None:
+        if not self._has_topics:
+            raise UsageError(
+                "the share consumer is not subscribed to any topics: call subscribe() "
+                "before reading"
+            )
 
     def _allowance(self) -> int:
         # Also none if the consumer is closing: the next step must be a read.
