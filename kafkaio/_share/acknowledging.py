@@ -183,9 +183,13 @@ class Acknowledgements:
     # ---- all of them -----------------------------------------------------------------
 
     @property
-    def is_flushing(self) -> bool:
-        """Whether somebody waits for everything to be answered."""
-        return bool(self._flushes)
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for answers, so that acknowledgements do not linger.
+
+        A call that waits for a record without a decision counts, too: the decision has
+        to be made first, and there are few such calls.
+        """
+        return bool(self._flushes or self._awaited)
 
     async def flush(self, live: Iterable[Acquired], timeout: float) -> None:
         """Wait for the answers to all decisions so far; see `EnginePort.flush`."""
