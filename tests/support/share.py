@@ -62,6 +62,7 @@ class HandReader:
         self.is_interrupted: bool = False
         self.on_change: Callable[[], None] = lambda: None
         self.on_news: Callable[[], None] = lambda: None
+        self.on_handed: Callable[[TopicPartition, int], None] | None = None
         self._parts: list[FetchedPart] = []
 
     @property
