@@ -14,7 +14,12 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codegen.pages import with_part
-from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config import (
+    ClientConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    ShareConsumerConfig,
+)
 from kafkaio._config.declaration import option_of
 
 ROOT: Final = Path(__file__).parent.parent
@@ -82,6 +87,7 @@ def keyword_types() -> str:
         (ClientConfig, "TypedDict"),
         (ProducerConfig, "ClientOptions"),
         (ConsumerConfig, "ClientOptions"),
+        (ShareConsumerConfig, "ClientOptions"),
     ):
         kind = config.__name__.removesuffix("Config")
         parts += [
@@ -130,7 +136,8 @@ def _cells(declared: Field[Any]) -> Iterable[str]:
     yield f"`{name}`"
     yield f"`{_shown_type(declared)}`".replace("|", "\\|")
     yield f"`{_DEFAULTS.get(name) or _shown_default(declared.default)}`"
-    names = [] if option.is_own else [f"`{name.replace('_', '.')}`"]
+    kafka_name = option.kafka_name or name.replace("_", ".")
+    names = [] if option.is_own else [f"`{kafka_name}`"]
     names += [f"`{alias}` (librdkafka)" for alias in option.aliases]
     yield ", ".join(names) or "none"
     yield " ".join([*_meaning(option.doc), *_bounds(declared)])
@@ -166,7 +173,12 @@ def _bounds(declared: Field[Any]) -> Iterable[str]:
 
 def updated(page: str) -> str:
     """Return the page with its tables as they are to be."""
-    for config in (ClientConfig, ProducerConfig, ConsumerConfig):
+    for config in (
+        ClientConfig,
+        ProducerConfig,
+        ConsumerConfig,
+        ShareConsumerConfig,
+    ):
         page = with_part(page, "options", config.__name__, table(config))
     return page
 

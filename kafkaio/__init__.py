@@ -24,7 +24,8 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "kafkaio._config": (
             *("ClientConfig", "ClientOptions", "ConsumerConfig", "ConsumerOptions"),
-            *("ProducerConfig", "ProducerOptions"),
+            *("ProducerConfig", "ProducerOptions", "ShareConsumerConfig"),
+            "ShareConsumerOptions",
         ),
         "kafkaio._consumer": (
             *("Assigned", "Assignor", "Batch", "BatchIterator", "Consumer"),
@@ -48,10 +49,17 @@ __all__, __getattr__, __dir__ = lazy(
             "TableDelivery",
         ),
         "kafkaio._producer.transaction": ("Transaction", "TransactionOutcome"),
-        "kafkaio._records._impl": ("RowReceipts", "Record", "accelerated"),
+        "kafkaio._records._impl": (
+            *("Record", "RowReceipts", "ShareRecord", "accelerated"),
+        ),
+        "kafkaio._share": (
+            *("ShareBatch", "ShareBatchIterator", "ShareConsumer"),
+            *("ShareConsumerStatistics", "ShareRecordIterator"),
+        ),
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (
-            *("AcknowledgedBatch", "FetchedPart", "Observed", "Observer"),
+            *("AcknowledgedBatch", "AcknowledgedPart", "AcquiredPart"),
+            *("FetchedPart", "Observed", "Observer"),
         ),
         "kafkaio.admin": ("Admin",),
         "kafkaio.protocol": ("messages",),
@@ -63,8 +71,11 @@ __all__, __getattr__, __dir__ = lazy(
             *("TimestampType", "TopicPartition"),
         ),
     },
-    # Pickles of records name this function; users do not.
-    hidden={"_restore_record": "kafkaio._records._impl"},
+    # Pickles of records name these functions; users do not.
+    hidden={
+        "_restore_record": "kafkaio._records._impl",
+        "_restore_share_record": "kafkaio._records._impl",
+    },
     # The values of Admin: kafkaio.NewTopic is kafkaio.admin.NewTopic.
     others="kafkaio.admin",
 )

@@ -22,6 +22,8 @@ from kafkaio._config import (
     ConsumerOptions as ConsumerOptions,
     ProducerConfig as ProducerConfig,
     ProducerOptions as ProducerOptions,
+    ShareConsumerConfig as ShareConsumerConfig,
+    ShareConsumerOptions as ShareConsumerOptions,
 )
 from kafkaio._consumer import (
     Assigned as Assigned,
@@ -83,13 +85,23 @@ from kafkaio._producer.transaction import (
 from kafkaio._records._impl import (
     Record as Record,
     RowReceipts as RowReceipts,
+    ShareRecord as ShareRecord,
     accelerated as accelerated,
 )
 from kafkaio._runtime.observer import (
     AcknowledgedBatch as AcknowledgedBatch,
+    AcknowledgedPart as AcknowledgedPart,
+    AcquiredPart as AcquiredPart,
     FetchedPart as FetchedPart,
     Observed as Observed,
     Observer as Observer,
+)
+from kafkaio._share import (
+    ShareBatch as ShareBatch,
+    ShareBatchIterator as ShareBatchIterator,
+    ShareConsumer as ShareConsumer,
+    ShareConsumerStatistics as ShareConsumerStatistics,
+    ShareRecordIterator as ShareRecordIterator,
 )
 from kafkaio._transactional import TransactionalConsumer as TransactionalConsumer
 from kafkaio._version import (

@@ -19,4 +19,5 @@ from kafkaio._config.options import (
     ClientOptions as ClientOptions,
     ConsumerOptions as ConsumerOptions,
     ProducerOptions as ProducerOptions,
+    ShareConsumerOptions as ShareConsumerOptions,
 )

@@ -111,7 +111,10 @@ class ClientConfig:
         "kafkaio", "Name that brokers see in requests, quotas and logs."
     )
     client_rack: str = option(
-        "", "Rack of this client (KIP-392).", aliases=("broker.rack",)
+        "",
+        "Rack of this client. A consumer reads from a replica there (KIP-392), a "
+        "producer writes there with ``partitioner_rack_aware``.",
+        aliases=("broker.rack",),
     )
     request_timeout_ms: int = option(
         30_000,
@@ -167,6 +170,13 @@ class ClientConfig:
         300_000,
         "The client also starts again from ``bootstrap_servers`` after this time "
         "without a successful metadata update (KIP-1102).",
+        bounds=_FROM_0,
+    )
+    bootstrap_resolve_timeout_ms: int = option(
+        0,
+        "How long the client waits at its start while the name of no bootstrap server "
+        "can be resolved (KIP-909). 0: the first look-up decides. Names that can be "
+        "resolved are tried until the time limit of ``start``, whatever this says.",
         bounds=_FROM_0,
     )
     metadata_cluster_check_enable: bool = option(
@@ -476,7 +486,7 @@ class ClientConfig:
                 f"properties must be a mapping, not {type(kind).__name__}"
             )
         dotted = {f.name.replace("_", "."): f for f in fields(cls)}
-        other = {alias: f for f in fields(cls) for alias in option_of(f).aliases}
+        other = {name: f for f in fields(cls) for name in option_of(f).other_names}
         options, rest = _login_of(properties)
         for key, value in rest.items():
             found = other.get(key) or dotted.get(key)
@@ -545,8 +555,10 @@ class ClientConfig:
         cls, given: str, name: str, suggestions: Collection[str]
     ) -> ConfigurationError:
         # Loaded for mistakes alone.
-        from kafkaio._config.unknown import unknown_option
+        from kafkaio._config.unknown import unknown_option, without_meaning
 
+        if (error := without_meaning(cls._kind(), given, name)) is not None:
+            return error
         for other in (ProducerConfig, ConsumerConfig, ShareConsumerConfig):
             if name in {f.name for f in fields(other)}:
                 return ConfigurationError(
@@ -692,6 +704,13 @@ class ProducerConfig(ClientConfig):
         "no batch for this long. 0 for never. A partition that refuses batches, or "
         "whose leader cannot be reached, is left at once in any case.",
         bounds=_FROM_0,
+    )
+    partitioner_rack_aware: bool = option(
+        False,  # noqa: FBT003
+        "Send records without a key to partitions whose leader is in the rack of "
+        "``client_rack``, as long as one of these can be written (KIP-1123). Without "
+        "effect on records with a key, with a ``partitioner``, and without "
+        "``client_rack``.",
     )
     key_serializer: Serializer | None = option(
         None,
@@ -1009,7 +1028,7 @@ class ShareConsumerConfig(ClientConfig):
         "``explicit``: a record is accepted when the program says so. ``implicit``: "
         "the next step of an iteration, poll or commit accepts what was handed out.",
         choices=("explicit", "implicit"),
-        aliases=("share.acknowledgement.mode",),
+        kafka_name="share.acknowledgement.mode",
     )
     acquire_mode: Literal["batch_optimized", "record_limit"] = option(
         "batch_optimized",
@@ -1017,14 +1036,14 @@ class ShareConsumerConfig(ClientConfig):
         "beyond ``max_in_flight`` if necessary. ``record_limit``: they lock exactly as "
         "many records as are asked for (KIP-1206, from Kafka 4.2).",
         choices=("batch_optimized", "record_limit"),
-        aliases=("share.acquire.mode",),
+        kafka_name="share.acquire.mode",
     )
     max_in_flight: int = option(
         500,
         "Most records that are locked for this consumer, over all brokers: handed out "
         "and not acknowledged, or fetched and not handed out.",
         bounds=_FROM_1,
-        aliases=("max.poll.records",),
+        kafka_name="max.poll.records",
     )
     fetch_buffer_bytes: int = option(
         52_428_800,

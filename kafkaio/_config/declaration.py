@@ -68,6 +68,7 @@ class Option:
         function: what a function must do to be a value of this option.
         method: a method by which an object can be a value in the place of a function,
             which then is no coroutine function; empty for none.
+        kafka_name: the name that Java's client has for it, if that is another one.
         aliases: names that librdkafka has for it, of the same unit.
         synonyms: words that Java or librdkafka have for values, in lower case.
         is_own: whether Kafka's Java client has no such option.
@@ -83,6 +84,7 @@ class Option:
         "function",
         "is_own",
         "is_secret",
+        "kafka_name",
         "keyword_type",
         "method",
         "synonyms",
@@ -93,11 +95,17 @@ class Option:
     choices: tuple[str | int | None, ...]
     function: str
     method: str
+    kafka_name: str
     aliases: tuple[str, ...]
     is_own: bool
     is_secret: bool
     keyword_type: str
     synonyms: Mapping[str, str | None]
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """The names beside its own that ``from_properties`` takes for it."""
+        return (self.kafka_name, *self.aliases) if self.kafka_name else self.aliases
 
 
 def option(  # noqa: PLR0913 - one for each fact
@@ -108,6 +116,7 @@ def option(  # noqa: PLR0913 - one for each fact
     choices: tuple[str | int | None, ...] = (),
     function: str = "",
     method: str = "",
+    kafka_name: str = "",
     aliases: tuple[str, ...] = (),
     is_own: bool = False,
     is_secret: bool = False,
@@ -124,6 +133,7 @@ def option(  # noqa: PLR0913 - one for each fact
         choices: likewise.
         function: likewise.
         method: likewise.
+        kafka_name: likewise.
         aliases: likewise.
         is_own: likewise.
         is_secret: likewise.
@@ -137,6 +147,7 @@ def option(  # noqa: PLR0913 - one for each fact
     declared.choices = choices
     declared.function = function
     declared.method = method
+    declared.kafka_name = kafka_name
     declared.aliases = aliases
     declared.is_own = is_own
     declared.is_secret = is_secret

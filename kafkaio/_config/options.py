@@ -41,6 +41,7 @@ class ClientOptions(TypedDict, total=False):
     metadata_max_idle_ms: int
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
     metadata_recovery_rebootstrap_trigger_ms: int
+    bootstrap_resolve_timeout_ms: int
     metadata_cluster_check_enable: bool
     bootstrap_controllers: str | Sequence[str]
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -111,6 +112,7 @@ class ProducerOptions(ClientOptions, total=False):
     partitioner_ignore_keys: bool
     partitioner_adaptive_partitioning_enable: bool
     partitioner_availability_timeout_ms: int
+    partitioner_rack_aware: bool
 
 
 @public("kafkaio")
@@ -137,6 +139,27 @@ class ConsumerOptions(ClientOptions, total=False):
     fetch_max_wait_ms: int
     max_partition_fetch_bytes: int
     fetch_buffer_bytes: int
+    check_crcs: bool
+    exclude_internal_topics: bool
+    io_thread: bool
+
+
+@public("kafkaio")
+class ShareConsumerOptions(ClientOptions, total=False):
+    """Keyword options of ``ShareConsumer``; see `ShareConsumerConfig`."""
+
+    group_id: str
+    acknowledgement: Literal["explicit", "implicit"]
+    acquire_mode: Literal["batch_optimized", "record_limit"]
+    max_in_flight: int
+    fetch_buffer_bytes: int
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    fetch_max_wait_ms: int
+    ack_linger_ms: int
+    renew_locks: bool
+    max_processing_ms: int
+    undeserializable: Literal["release", "reject"]
     check_crcs: bool
     exclude_internal_topics: bool
     io_thread: bool

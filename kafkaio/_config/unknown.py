@@ -43,6 +43,9 @@ FOREIGN: Mapping[str, str] = {
     "queue_buffering_max_kbytes": "use buffer_memory, in bytes, instead",
     "queued_max_messages_kbytes": "use fetch_buffer_bytes instead",
     "queued_min_messages": "use fetch_buffer_bytes instead",
+    "buffer_memory_allocation_strategy": (
+        "leave it out: the batches of kafkaio take memory as they grow"
+    ),
     "consumer_timeout_ms": "use poll(timeout=...), in seconds, instead",
     "rebalance_timeout_ms": "use max_poll_interval_ms instead",
     "topic_metadata_refresh_interval_ms": "use metadata_max_age_ms instead",
@@ -99,6 +102,69 @@ FOREIGN: Mapping[str, str] = {
     "socks5_proxy": "use proxy instead",
     "proxy_url": "use proxy instead",
 }
+
+
+def _of_group(name: str) -> str:
+    return (
+        f"it holds for the whole group: set the config {name} of the group at the "
+        "brokers (Admin.alter_configs, or `kafkaio groups configs`)"
+    )
+
+
+#: What to do about options of `kafkaio.Consumer`, and about configs of groups, that a
+#: `kafkaio.ShareConsumer` does not have.
+SHARE: Mapping[str, str] = {
+    "auto_offset_reset": _of_group("share.auto.offset.reset"),
+    "auto_offset_reset_new_partitions": _of_group("share.auto.offset.reset"),
+    "isolation_level": _of_group("share.isolation.level"),
+    "session_timeout_ms": _of_group("share.session.timeout.ms"),
+    "heartbeat_interval_ms": _of_group("share.heartbeat.interval.ms"),
+    "share_auto_offset_reset": _of_group("share.auto.offset.reset"),
+    "share_isolation_level": _of_group("share.isolation.level"),
+    "share_record_lock_duration_ms": _of_group("share.record.lock.duration.ms"),
+    "share_delivery_count_limit": _of_group("share.delivery.count.limit"),
+    "share_partition_max_record_locks": _of_group("share.partition.max.record.locks"),
+    "share_session_timeout_ms": _of_group("share.session.timeout.ms"),
+    "share_heartbeat_interval_ms": _of_group("share.heartbeat.interval.ms"),
+    "share_renew_acknowledge_enable": _of_group("share.renew.acknowledge.enable"),
+    "enable_auto_commit": (
+        "a share group has no offsets to commit: acknowledge each record, or set "
+        "acknowledgement='implicit'"
+    ),
+    "auto_commit_interval_ms": (
+        "a share group has no offsets to commit; ack_linger_ms is how long an "
+        "acknowledgement waits for others"
+    ),
+    "offset_store": "a share group keeps its state at the brokers",
+    "group_instance_id": "share groups have no static members",
+    "group_protocol": "share groups have one protocol",
+    "group_remote_assignor": "the brokers assign the partitions of a share group",
+    "partition_assignment_strategy": (
+        "the brokers assign the partitions of a share group"
+    ),
+    "max_poll_interval_ms": (
+        "use max_processing_ms instead: how long the lock of a record is renewed"
+    ),
+    "max_poll_records": "use max_in_flight instead",
+    "max_partition_fetch_bytes": "use fetch_max_bytes instead",
+}
+
+
+def without_meaning(kind: str, given: str, name: str) -> ConfigurationError | None:
+    """Return the error for an option that has no meaning for a kind of object.
+
+    Args:
+        kind: the class that has the options, such as ``ShareConsumer``.
+        given: the option as the caller spelled it.
+        name: the same in kafkaio's spelling.
+
+    Returns:
+        None if nothing is known of that name.
+    """
+    hint = SHARE.get(name.lower()) if kind == "ShareConsumer" else None
+    if hint is None:
+        return None
+    return ConfigurationError(f"{shown_name(given)} is not an option of {kind}: {hint}")
 
 
 def unknown_option(name: str, known: Collection[str]) -> ConfigurationError:

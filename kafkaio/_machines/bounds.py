@@ -89,6 +89,9 @@ OBEYED: Final[Mapping[str, Bound]] = MappingProxyType(
         # is 45 s. Kafka's default is 5 s, and the longest that brokers allow by default
         # 15 s. Where they allow more, heartbeats that come sooner harm nobody.
         "heartbeat_interval_ms": Bound(10, 15_000),
+        # The lock of an acquired record. Kafka allows a second to an hour; where a broker
+        # allows more, a lock that is renewed sooner harms nobody.
+        "acquisition_lock_timeout_ms": Bound(100, 3_600_000),
         # Kafka allows 100 ms to an hour.
         "push_interval_ms": Bound(100, _DAY),
         # 0 for no limit. To log in again once in a day harms nobody.
@@ -106,7 +109,7 @@ _LONGEST_HOST: Final = 254
 SHOWN: Final[frozenset[str]] = frozenset(
     {
         *("acceptable_recovery_lag", "accepted_compression_types"),
-        *("acknowledge_error_code", "acquisition_lock_timeout_ms", "adding_replicas"),
+        *("acknowledge_error_code", "adding_replicas"),
         *("api_key", "assignment_epoch", "authorized_operations", "batch_index"),
         *("broker_epoch", "cluster_authorized_operations", "committed_leader_epoch"),
         *("committed_offset", "config_source", "config_type", "controller_id"),

@@ -409,6 +409,9 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.INVALID_REQUEST: _FATAL,
         _E.GROUP_MAX_SIZE_REACHED: _FATAL,
         _E.UNSUPPORTED_VERSION: _FATAL,
+        # The group of that name is of another kind.
+        _E.GROUP_ID_NOT_FOUND: _FATAL,
+        _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL,
     },
     ApiKey.SHARE_FETCH: _SHARE,
     ApiKey.SHARE_ACKNOWLEDGE: _SHARE,

@@ -214,6 +214,7 @@ class Connection:
         self._work: asyncio.Future[bytes | None] | None = None
         # The wait for the credentials of a renewal.
         self._renewal = TaskScope()
+        self._end_listeners: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         return (
@@ -487,6 +488,13 @@ class Connection:
             if self._closing is not None:
                 self._closing.abort()
 
+    def add_end_listener(self, listener: Callable[[], None]) -> None:
+        """Call a function once when this connection ends, whoever ended it.
+
+        For an owner with state that lasts as long as the connection. It must not raise.
+        """
+        self._end_listeners.append(listener)
+
     def retire(self) -> None:
         """Close as soon as no request is in flight."""
         self._machine.is_retired = True
@@ -719,6 +727,9 @@ class Connection:
             self._ready.set_exception(self._handshake_failed(closing.cause))
             # Retrieved here: open() may have been cancelled.
             self._ready.exception()
+        listeners, self._end_listeners = self._end_listeners, []
+        for listener in listeners:
+            listener()
 
     def _hang_up(self, cause: BaseException | None) -> None:
         transport, self._transport = self._transport, None

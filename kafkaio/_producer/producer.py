@@ -1104,6 +1104,7 @@ def _make_accumulator(
         custom=config.partitioner,
         ignore_keys=config.partitioner_ignore_keys,
         adaptive=config.partitioner_adaptive_partitioning_enable,
+        rack=(config.partitioner_rack_aware and config.client_rack) or None,
     )
     new_builder = partial(
         BatchBuilder,

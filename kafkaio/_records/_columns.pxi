@@ -282,8 +282,8 @@ cdef class ColumnsBuilder:
             return False
         self._reserve(cursor.remaining, size)
         cdef RecordCursor rest = cursor.copy()
-        if self._with_headers:
-            while rest.advance(&parsed):
+        if self._with_headers or not rest.is_whole():
+            while rest.step(&parsed):
                 self._put(&parsed)
         else:  # it cannot be corrupt: the cursor has validated the records
             self._gather_all(

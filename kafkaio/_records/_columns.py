@@ -139,9 +139,10 @@ class ColumnsBuilder:
             if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
-        self._rows.add(_Rows.of(cursor.copy()))
+        rows = _Rows.of(cursor.copy())
+        self._rows.add(rows)
         self.size += size
-        self.length += cursor.remaining
+        self.length += len(rows.offsets)
         return True
 
     def reserve(self, count: int, size: int) -> None:

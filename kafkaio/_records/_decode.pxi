@@ -120,13 +120,14 @@ cdef Py_ssize_t validate(
     return total if at == end else -1
 
 
-@cython.final
 @cython.no_gc
 cdef class RecordCursor:
     """Iterates over the records of one batch, in order.
 
     See `kafkaio._records._cursor.RecordCursor`.
     """
+
+    # `AcquiredCursor` derives from it: what it overrides is called by way of a table.
 
     cdef Held _held
     cdef Place _place
@@ -162,6 +163,7 @@ cdef class RecordCursor:
         self.remaining = total
         self.next_offset = scan.start_offset if total else batch_end
 
+    @cython.final
     cdef inline bint advance(self, Parsed *parsed) noexcept nogil:
         # Reads the next record; False if there is none.
         cdef int found
@@ -178,7 +180,15 @@ cdef class RecordCursor:
                 self.remaining = 0
         return False
 
-    cdef inline Record next_record(self):
+    cdef bint step(self, Parsed *parsed) noexcept:
+        # Reads the next record that may be returned; False if there is none.
+        return self.advance(parsed)
+
+    cdef bint is_whole(self) noexcept:
+        # Whether `step` leaves out no record before the start offset or later.
+        return True
+
+    cdef Record next_record(self):
         # None if there is none left. Not thread-safe.
         cdef Parsed parsed
         if not self.advance(&parsed):
@@ -189,10 +199,10 @@ cdef class RecordCursor:
         return self
 
     def __next__(self):
-        cdef Parsed parsed
-        if not self.advance(&parsed):
+        cdef Record record = self.next_record()
+        if record is None:
             raise StopIteration
-        return new_record(self._place, &parsed)
+        return record
 
     def __length_hint__(self):
         return self.remaining
@@ -214,7 +224,7 @@ cdef class RecordCursor:
         """Take the next records, at most ``limit``; return only their keys."""
         cdef Parsed parsed
         cdef list fields = []
-        while limit > 0 and self.advance(&parsed):
+        while limit > 0 and self.step(&parsed):
             fields.append(bytes_at(parsed.key, parsed.key_size))
             limit -= 1
         return fields
@@ -223,7 +233,7 @@ cdef class RecordCursor:
         """Take the next records, at most ``limit``; return only their values."""
         cdef Parsed parsed
         cdef list fields = []
-        while limit > 0 and self.advance(&parsed):
+        while limit > 0 and self.step(&parsed):
             fields.append(bytes_at(parsed.value, parsed.value_size))
             limit -= 1
         return fields

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kafkaio._public import public
-from kafkaio._records._acquired import Acquired as Acquired  # until it is compiled
+from kafkaio._records._acquired import AnyShareRecord, ShareRecord as TypedShareRecord
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import AnyRecord, Record as TypedRecord
 
@@ -42,6 +42,11 @@ accelerated: bool = _is_compiled_wanted(
 
 
 if TYPE_CHECKING or not accelerated:
+    from kafkaio._records._acquired import (
+        Acquired as Acquired,
+        ShareRecord as ShareRecord,
+        acquired_of as acquired_of,
+    )
     from kafkaio._records._append import (
         OpenBatches as OpenBatches,
         RowReceipts as RowReceipts,
@@ -53,7 +58,10 @@ if TYPE_CHECKING or not accelerated:
         column_partitions as column_partitions,
     )
     from kafkaio._records._crc import crc32c as crc32c
-    from kafkaio._records._cursor import RecordCursor as RecordCursor
+    from kafkaio._records._cursor import (
+        AcquiredCursor as AcquiredCursor,
+        RecordCursor as RecordCursor,
+    )
     from kafkaio._records._frame import frame_batch as frame_batch
     from kafkaio._records._header import BatchHeader as BatchHeader
     from kafkaio._records._murmur2 import (
@@ -76,6 +84,8 @@ if TYPE_CHECKING or not accelerated:
     from kafkaio._records._stream import Handout as Handout
 else:
     from kafkaio._records._speedups import (
+        Acquired as Acquired,
+        AcquiredCursor as AcquiredCursor,
         BatchHeader as BatchHeader,
         ColumnsBuilder as ColumnsBuilder,
         Delivery as Delivery,
@@ -88,6 +98,8 @@ else:
         RecordWriter as RecordWriter,
         RowReceipts as RowReceipts,
         Rows as Rows,
+        ShareRecord as ShareRecord,
+        acquired_of as acquired_of,
         column_partitions as column_partitions,
         converted as converted,
         crc32c as crc32c,
@@ -124,9 +136,31 @@ def _reduced(
     return _restore_record, fields
 
 
+@public("kafkaio")
+def _restore_share_record(*fields: Any) -> AnyShareRecord:
+    """Make a share record without a lock: what pickles and copies of one call."""
+    *plain, delivery_count, lock_deadline = fields
+    lock = {"delivery_count": delivery_count, "lock_deadline": lock_deadline}
+    topic, partition, offset, timestamp, key, value, *rest = plain
+    if isinstance(key, bytes | None) and isinstance(value, bytes | None):
+        return ShareRecord(*plain, **lock)
+    place = (topic, partition, offset, timestamp)
+    record: AnyShareRecord = ShareRecord(*place, None, None, *rest, **lock)
+    return converted(record, key, value)  # type: ignore[return-value]  # of its class
+
+
+def _reduced_share(
+    record: AnyShareRecord,
+) -> tuple[Callable[..., AnyShareRecord], tuple[object, ...]]:
+    _, fields = _reduced(record)
+    lock = (record.delivery_count, record.lock_deadline)
+    return _restore_share_record, (*fields, *lock)
+
+
 # Registered here, because neither class may import the module that chooses between
 # them. The compiled class uses the function of its pure twin.
 copyreg.pickle(TypedRecord, _reduced)
+copyreg.pickle(TypedShareRecord, _reduced_share)
 if not accelerated:
     # Here the two are one class. The compiled one is given this path where it is made.
     public("kafkaio")(TypedRecord)

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafkaio._generic import Generic, K_co, V_co
+from kafkaio._records._acquired import ShareRecord, acquired_of, share_record
 from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,
     MAX_HEADERS,
@@ -124,7 +125,12 @@ def decode_values(
 
 
 def converted(record: AnyRecord, key: object, value: object) -> AnyRecord:
-    """Return a record with another key and value, which can be any objects."""
+    """Return a record with another key and value, which can be any objects.
+
+    That of a `ShareRecord` can be acknowledged in its place.
+    """
+    if isinstance(record, ShareRecord):
+        return share_record(record, acquired_of(record), key, value)
     draft: Any = _Draft(
         record.topic,
         record.partition,

@@ -135,6 +135,11 @@ cdef Place new_place(topic, partition, timestamp_type, leader_epoch):
 
 cdef inline Record new_record(Place place, const Parsed *parsed):
     cdef Record record = Record.__new__(Record)
+    fill_record(record, place, parsed)
+    return record
+
+
+cdef inline int fill_record(Record record, Place place, const Parsed *parsed) except -1:
     record._place = place
     record.offset = parsed.offset
     record.timestamp = parsed.timestamp
@@ -148,7 +153,7 @@ cdef inline Record new_record(Place place, const Parsed *parsed):
         record._headers = PyBytes_FromStringAndSize(
             <const char *>parsed.headers, parsed.headers_size
         )
-    return record
+    return 0
 
 
 cdef tuple parse_headers(bytes raw):
@@ -232,6 +237,8 @@ cdef object set_value = ConvertedRecord.value.__set__
 
 def converted(Record record not None, key, value):
     """Return a record with another key and value, which can be any objects."""
+    if isinstance(record, ShareRecord):
+        return converted_share(record, key, value)
     cdef Record made = ConvertedRecord.__new__(ConvertedRecord)
     made._place = record._place
     made.offset = record.offset

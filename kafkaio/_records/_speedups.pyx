@@ -21,7 +21,8 @@ so that its parts call each other as C functions:
 - `_stream.pxi`: returns records one at a time to ``async for``;
 - `_rows.pxi`: rows of columns that are to become records;
 - `_receipts.pxi`: the outcome of a producer's records;
-- `_append.pxi`: appends a producer's records directly to open batches.
+- `_append.pxi`: appends a producer's records directly to open batches;
+- `_acquired.pxi`: the acquired records of share groups.
 """
 
 from collections.abc import Mapping
@@ -55,6 +56,8 @@ from kafkaio.types import Record as TypedRecord
 from kafkaio.types import TimestampType, TopicPartition
 
 __all__ = [
+    "Acquired",
+    "AcquiredCursor",
     "Delivery",
     "OpenBatches",
     "RowReceipts",
@@ -67,6 +70,8 @@ __all__ = [
     "RecordStream",
     "RecordWriter",
     "Rows",
+    "ShareRecord",
+    "acquired_of",
     "column_partitions",
     "converted",
     "crc32c",
@@ -111,9 +116,11 @@ include "_rows.pxi"
 include "_stream.pxi"
 include "_receipts.pxi"
 include "_append.pxi"
+include "_acquired.pxi"
 
 # The public path of what users meet: __module__ of a static type comes from its name.
 (<PyTypeObject *>Record).tp_name = "kafkaio.Record"
+(<PyTypeObject *>ShareRecord).tp_name = "kafkaio.ShareRecord"
 (<PyTypeObject *>Delivery).tp_name = "kafkaio.Delivery"
 (<PyTypeObject *>RowReceipts).tp_name = "kafkaio.RowReceipts"
 (<PyTypeObject *>Rows).tp_name = "kafkaio.arrow.Rows"

@@ -107,27 +107,34 @@ cdef class Handout:
 
     cdef inline object next_record(self):
         # None if there is none that can be taken without waiting.
-        cdef RecordCursor cursor = self.cursor
-        if self.now() >= self._until:
-            self.credit = 0
-        if self.credit <= 0 or cursor is None or cursor.remaining <= 0:
-            if not self._refill():
-                return None
+        cdef RecordCursor cursor
+        while True:
             cursor = self.cursor
-            if cursor is None or cursor.remaining <= 0:
-                return None
-        self.mark = cursor.next_offset
-        self.credit -= 1
-        if self.convert is None:
-            return cursor.next_record()
-        return self.next_converted(cursor)
+            if self.now() >= self._until:
+                self.credit = 0
+            if self.credit <= 0 or cursor is None or cursor.remaining <= 0:
+                if not self._refill():
+                    return None
+                cursor = self.cursor
+                if cursor is None or cursor.remaining <= 0:
+                    return None
+            self.mark = cursor.next_offset
+            self.credit -= 1
+            if self.convert is None:
+                record = cursor.next_record()
+            else:
+                record = self.next_converted(cursor)
+            # An AcquiredCursor can end without a record: what it had left was lost.
+            if record is not None or cursor.remaining > 0:
+                return record
 
     cdef object next_converted(self, RecordCursor cursor):
-        # None if the record has to wait.
-        record = self.convert(cursor.copy().next_record())
-        if record is not None:
+        # None if the record has to wait, or none is left.
+        cdef Record record = cursor.copy().next_record()
+        made = None if record is None else self.convert(record)
+        if record is None or made is not None:
             cursor.skip(1)
-        return record
+        return made
 
     def take(self):
         """Take the next record; all records taken before count as finished."""

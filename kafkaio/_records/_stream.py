@@ -60,24 +60,30 @@ class Handout:
         Returns:
             None if there is none that can be taken without waiting.
         """
-        cursor = self.cursor
-        # Without credit, `refill` runs before the next record, and the reader does what
-        # is due.
-        if self._clock is not None and self._clock() >= self._until:
-            self.credit = 0
-        if self.credit <= 0 or cursor is None or not cursor.remaining:
-            if not self._refill():
-                return None
+        while True:
             cursor = self.cursor
-            if cursor is None or not cursor.remaining:
-                return None
-        # Before the record is taken: it is in the user's hands, and not finished, until
-        # the next one is taken.
-        self.mark = cursor.next_offset
-        self.credit -= 1
-        if self.convert is None:
-            return next(cursor)
-        return self._converted(cursor, self.convert)
+            # Without credit, `refill` runs before the next record, and the reader does
+            # what is due.
+            if self._clock is not None and self._clock() >= self._until:
+                self.credit = 0
+            if self.credit <= 0 or cursor is None or not cursor.remaining:
+                if not self._refill():
+                    return None
+                cursor = self.cursor
+                if cursor is None or not cursor.remaining:
+                    return None
+            # Before the record is taken: it is in the user's hands, and not finished,
+            # until the next one is taken.
+            self.mark = cursor.next_offset
+            self.credit -= 1
+            if self.convert is None:
+                record = next(cursor, None)
+            else:
+                record = self._converted(cursor, self.convert)
+            # The cursor of a share consumer can end without a record: what it had left
+            # was lost meanwhile.
+            if record is not None or cursor.remaining:
+                return record
 
     def take_run(self, limit: int) -> list[Record]:
         """Take the next records of the cursor, at most ``limit``.
@@ -108,7 +114,8 @@ class Handout:
         self, cursor: RecordCursor, convert: Callable[[Record], Record | None]
     ) -> Record | None:
         # On a copy: if `convert` raises, the same record comes next again.
-        record = convert(next(cursor.copy()))
-        if record is not None:
+        record = next(cursor.copy(), None)
+        converted = None if record is None else convert(record)
+        if record is None or converted is not None:
             cursor.skip(1)
-        return record
+        return converted

@@ -10,13 +10,28 @@ import struct
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from kafkaio._records._acquired import (
+    ACCEPT as ACCEPT,
+    DONE as DONE,
+    FAILED as FAILED,
+    GAP as GAP,
+    HELD as HELD,
+    LOST as LOST,
+    REJECT as REJECT,
+    RELEASE as RELEASE,
+    STATE as STATE,
+    TAKEN as TAKEN,
+)
 from kafkaio._records._impl import (
     Acquired as Acquired,
+    AcquiredCursor as AcquiredCursor,
     ColumnsBuilder as ColumnsBuilder,
     Handout as Handout,
     Record as Record,
     RecordCursor as RecordCursor,
     Rows as Rows,
+    ShareRecord as ShareRecord,
+    acquired_of as acquired_of,
     column_partitions as column_partitions,
     converted as converted,
 )

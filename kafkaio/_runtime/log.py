@@ -13,12 +13,20 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from typing import Final
 
-from kafkaio._runtime.observer import Observed, Observer, add_observer
+from kafkaio._runtime.observer import (
+    AcknowledgedPart,
+    AcquiredPart,
+    Observed,
+    Observer,
+    add_observer,
+)
 from kafkaio._version import __version__
 from kafkaio.errors import (
+    AcknowledgeFailed,
     AuthenticationError,
     BrokerNotAvailable,
     KafkaError,
+    LockLost,
     RebalanceInProgress,
 )
 from kafkaio.types import OffsetAndMetadata, TopicPartition
@@ -36,6 +44,9 @@ _FREQUENT: Final[Mapping[str, logging.Logger]] = {
     "batch_sent": PRODUCER,
     "record_failed": PRODUCER,
     "offsets_committed": CONSUMER,
+    "records_acquired": CONSUMER,
+    "records_acknowledged": CONSUMER,
+    "locks_renewed": CONSUMER,
 }
 #: Seconds between two warnings of one kind about one subject.
 _INTERVAL: Final = 30.0
@@ -180,7 +191,8 @@ class LogObserver:
         more = ""
         if kind == "client":
             more = f"; bootstrap servers {self._servers}; kafkaio {__version__}"
-        _LOGGERS[kind].info("[%s] %s %r started%s", self._client_id, kind, name, more)
+        what = kind.replace("_", " ")
+        _LOGGERS[kind].info("[%s] %s %r started%s", self._client_id, what, name, more)
 
     def closed(self, kind: str, name: str, source: Observed) -> None:
         """Log it as INFO, after the messages about lost records that were left out."""
@@ -190,7 +202,8 @@ class LogObserver:
                     "[%s] %s: %d more were not delivered since this was last logged",
                     *(self._client_id, _name(partition), count),
                 )
-        _LOGGERS[kind].info("[%s] %s %r closed", self._client_id, kind, name)
+        what = kind.replace("_", " ")
+        _LOGGERS[kind].info("[%s] %s %r closed", self._client_id, what, name)
 
     def loop_blocked(self, seconds: float, stack: str) -> None:
         """Log a long time as a warning."""
@@ -442,6 +455,102 @@ class LogObserver:
             *(group, _cause_text(error)),
         )
 
+    # ---- share consumers -----------------------------------------------------------
+
+    def records_acquired(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcquiredPart],
+    ) -> None:
+        """Log what came as DEBUG."""
+        for tp, part in parts.items():
+            CONSUMER.debug(
+                "[%s] %s: %d records acquired for group %r, %d of them delivered "
+                "before; %d bytes",
+                *(self._client_id, _name(tp), part.records, group, part.redelivered),
+                part.size,
+            )
+
+    def records_acknowledged(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcknowledgedPart],
+    ) -> None:
+        """Log it as DEBUG."""
+        for tp, part in parts.items():
+            CONSUMER.debug(
+                "[%s] %s: group %r has accepted %d records, released %d, rejected %d; "
+                "%d offsets without a record",
+                *(self._client_id, _name(tp), group, *part),
+            )
+
+    def acknowledgement_failed(
+        self,
+        group: str,
+        partition: TopicPartition,
+        first_offset: int,
+        last_offset: int,
+        error: AcknowledgeFailed,
+    ) -> None:
+        """Log it as a warning."""
+        self._log_limited(
+            *(CONSUMER, logging.WARNING, ("acknowledge", (group, partition))),
+            "group %r: an acknowledgement did not count, or that is unknown, so that "
+            "the records may be delivered again: %s",
+            *(group, _cause_text(error)),
+        )
+
+    def lock_lost(
+        self,
+        group: str,
+        partition: TopicPartition,
+        first_offset: int,
+        last_offset: int,
+        error: LockLost,
+    ) -> None:
+        """Log it as a warning."""
+        self._log_limited(
+            *(CONSUMER, logging.WARNING, ("lock", (group, partition))),
+            "group %r: locks of records without a decision were lost, so that they are "
+            "delivered again: %s",
+            *(group, _cause_text(error)),
+        )
+
+    def locks_renewed(
+        self, group: str, node_id: int, partition: TopicPartition, records: int
+    ) -> None:
+        """Log it as DEBUG."""
+        CONSUMER.debug(
+            "[%s] %s: the locks of %d records of group %r renewed",
+            *(self._client_id, _name(partition), records, group),
+        )
+
+    def acknowledgements_missing(
+        self, group: str, records: int, seconds: float
+    ) -> None:
+        """Log it as a warning."""
+        self._log_limited(
+            *(CONSUMER, logging.WARNING, ("held", group)),
+            "group %r: nothing is fetched: %d records, as many as max_in_flight "
+            "allows, were handed out without a decision, and none was acknowledged for "
+            "%.0f s; call ack(), release() or reject() for each record",
+            *(group, records, seconds),
+        )
+
+    def dead_letters_at_broker(self, group: str, topic: str) -> None:
+        """Log it as INFO."""
+        CONSUMER.info(
+            "[%s] the brokers write the dead letters of group %r to topic %r, so that "
+            "DeadLetter rejects the record instead of writing it",
+            *(self._client_id, group, topic),
+        )
+
+    # ---- telemetry -----------------------------------------------------------------
+
     def telemetry_ended(self, cause: BaseException) -> None:
         """Log it as a warning."""
         self._log_limited(
@@ -462,6 +571,7 @@ _LOGGERS: Final[Mapping[str, logging.Logger]] = {
     "client": CLIENT,
     "producer": PRODUCER,
     "consumer": CONSUMER,
+    "share_consumer": CONSUMER,
     "admin": CLIENT,
     "query": CLIENT,
 }

@@ -14,11 +14,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import reduce, wraps
-from typing import NamedTuple, ParamSpec, Protocol
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol
 
 from kafkaio._dataclass import dataclass
 from kafkaio._public import public
 from kafkaio.types import Headers, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.errors import AcknowledgeFailed, LockLost
 
 P = ParamSpec("P")
 
@@ -80,6 +83,40 @@ class FetchedPart(NamedTuple):
 
 
 @public("kafkaio")
+class AcquiredPart(NamedTuple):
+    """What a share consumer acquired of one partition by one answer (KIP-932).
+
+    Attributes:
+        records: number of offsets that are locked for it now. Those at which there is
+            no record, such as markers of transactions, count, too.
+        size: bytes of the record batches that came, compressed or not. Records of a
+            batch that were not acquired are part of it.
+        redelivered: how many of the offsets were delivered before.
+    """
+
+    records: int
+    size: int
+    redelivered: int
+
+
+@public("kafkaio")
+class AcknowledgedPart(NamedTuple):
+    """What became of records of one partition, as their leader confirmed it (KIP-932).
+
+    Attributes:
+        accepted: number of records that were processed.
+        released: number of records that will be delivered again.
+        rejected: number of records that will never be delivered again.
+        gaps: number of offsets without a record, which the client acknowledges itself.
+    """
+
+    accepted: int
+    released: int
+    rejected: int
+    gaps: int
+
+
+@public("kafkaio")
 class Observer:
     """Receives events; every method does nothing unless it is overridden.
 
@@ -98,8 +135,10 @@ class Observer:
     inject: Callable[[str, Headers], Headers]
 
     def started(self, kind: str, name: str, source: Observed) -> None:
-        """A ``"client"``, ``"producer"``, ``"consumer"`` or ``"admin"`` has started.
+        """A client, or an object that uses one, has started.
 
+        ``kind`` is ``"client"``, ``"producer"``, ``"consumer"``, ``"share_consumer"``
+        or ``"admin"``.
         ``name`` is the ``group_id`` of a consumer that has one, else the ``client_id``.
         One of the others with its own client is reported after that client. A
         ``"query"`` of Spark is reported by ``kafkaio.spark.LagListener`` alone, in a
@@ -350,6 +389,90 @@ class Observer:
         partitions go to another member before a later commit succeeds, that member gets
         the records since the last commit again. An error of ``commit()`` is raised by
         the call instead.
+        """
+
+    def records_acquired(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcquiredPart],
+    ) -> None:
+        """A broker answered a fetch of a share consumer, ``seconds`` after it was sent.
+
+        ``parts`` has what was acquired of each partition; it is empty if that is
+        nothing.
+        """
+
+    def records_acknowledged(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcknowledgedPart],
+    ) -> None:
+        """A broker confirmed acknowledgements ``seconds`` after they were sent.
+
+        ``parts`` has what became of the records of each partition. What the broker
+        refused is not in it: ``acknowledgement_failed`` or ``lock_lost`` reports that.
+        A broker confirms an acknowledgement of records that were delivered to nobody,
+        or acknowledged before, as well.
+        """
+
+    def acknowledgement_failed(
+        self,
+        group: str,
+        partition: TopicPartition,
+        first_offset: int,
+        last_offset: int,
+        error: AcknowledgeFailed,
+    ) -> None:
+        """Records were decided on, and that did not count, or it is unknown.
+
+        They may be delivered again, to any member of the group. ``flush()``,
+        ``commit()`` and ``record.acked`` raise or return the same error.
+        """
+
+    def lock_lost(
+        self,
+        group: str,
+        partition: TopicPartition,
+        first_offset: int,
+        last_offset: int,
+        error: LockLost,
+    ) -> None:
+        """Records without a decision are locked for this share consumer no longer.
+
+        They are delivered again: to others while the program may still work on them, so
+        their ``is_lost`` is True. ``error`` says why: the lock has run out, the
+        connection to the leader was lost, the leader has moved.
+        """
+
+    def locks_renewed(
+        self, group: str, node_id: int, partition: TopicPartition, records: int
+    ) -> None:
+        """A broker renewed the locks of ``records`` records of a partition (KIP-1222).
+
+        From now on they last as long as new locks. Reported once for what one answer
+        renewed of a partition.
+        """
+
+    def acknowledgements_missing(
+        self, group: str, records: int, seconds: float
+    ) -> None:
+        """A share consumer cannot fetch: the program has all records it may have.
+
+        ``records`` were handed out and have no decision: as many as ``max_in_flight``
+        allows. Nothing was acknowledged for ``seconds``, which is longer than a lock
+        lasts. Either the work takes that long, or the program forgets to acknowledge.
+        Reported once, and again only if a record was acknowledged in between.
+        """
+
+    def dead_letters_at_broker(self, group: str, topic: str) -> None:
+        """The brokers write the dead letters of a share group to ``topic`` (KIP-1191).
+
+        ``DeadLetter`` of this program writes none, therefore: it rejects the record.
+        Reported once for a share consumer.
         """
 
     def transaction_step(

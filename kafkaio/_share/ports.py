@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kafkaio._records.batch import Acquired
     from kafkaio._runtime.observer import Observer
     from kafkaio.errors import KafkaError
+    from kafkaio.protocol._message import Buffer
     from kafkaio.types import TopicPartition
 
 
@@ -29,7 +30,7 @@ class FetchedPart(NamedTuple):
     tp: TopicPartition
     node_id: int
     acquired: tuple[Acquired, ...]
-    data: memoryview | bytes
+    data: Buffer
 
 
 class ReaderPort(Protocol):
@@ -54,10 +55,32 @@ class ReaderPort(Protocol):
         ...
 
     def received(self, part: FetchedPart) -> None:
-        """Take fetched data. Offsets in it that are lost later are not handed out."""
+        """Take fetched data. Offsets in it that are lost later are not handed out.
+
+        If nobody reads any more, it is released at once.
+        """
 
     def failed(self, error: Exception) -> None:
         """Raise an error from the next read, once; wake who waits."""
+
+    def interrupt(self) -> None:
+        """Wake who waits, and hand out nothing more: the consumer closes or failed.
+
+        What is buffered is released. `EnginePort.check` says what to raise.
+        """
+
+
+class HandlersPort(Protocol):
+    """Work on records in tasks of the consumer, which closing waits for: `run`."""
+
+    def begin_draining(self) -> None:
+        """Begin no more work."""
+
+    async def drain(self) -> None:
+        """Return when all work has ended."""
+
+    def stop(self) -> None:
+        """Cancel the work that goes on: the time for it is over."""
 
 
 class EnginePort(Protocol):
@@ -69,13 +92,16 @@ class EnginePort(Protocol):
         ...
 
     def wake(self) -> None:
-        """Check what can be fetched or sent: there is room, or somebody reads."""
+        """Check what can be fetched or sent: there is room, or somebody reads.
+
+        To be called when `ReaderPort.wants` changes, and when the buffer gets empty.
+        """
 
     def check(self) -> None:
         """Raise if the consumer is closed, or a background task has crashed."""
 
     async def wait_for_news(self, until: float | None) -> None:
-        """Wait for `notify`, or until that time."""
+        """Wait for `notify`, or until that time. One task at a time."""
 
     def notify(self) -> None:
         """Wake who waits for news: data came, an error came, the consumer closes."""
@@ -93,7 +119,8 @@ class EnginePort(Protocol):
         """Send every decision, and wait for the answers.
 
         Raises:
-            AcknowledgeFailed: some did not count; several: of the first.
+            AcknowledgeFailed: some did not count, now or since the last flush or
+                commit; of several, the first.
             RequestTimeout: time is up.
         """
 
@@ -102,3 +129,9 @@ class EnginePort(Protocol):
     ) -> Mapping[TopicPartition, KafkaError | None]:
         """The same, with the result of each partition that had decisions."""
         ...
+
+    def begin_work(self, handlers: HandlersPort) -> None:
+        """Have closing wait for these, up to its time limit, until `end_work`."""
+
+    def end_work(self, handlers: HandlersPort) -> None:
+        """Note that these have ended."""

@@ -75,6 +75,15 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         _TOPIC,
         join=min,
     ),
+    "share_assigned_partitions": Gauge(
+        "Assigned partitions of share consumers.", _GROUP
+    ),
+    "share_records_in_flight": Gauge("Records that are locked.", _GROUP),
+    "share_buffered_records": Gauge("Records fetched and not handed out.", _GROUP),
+    "share_buffer_bytes": Gauge("Their bytes.", _GROUP),
+    "share_idle_seconds_total": Gauge(
+        "Seconds in which the share consumer waited for records.", _GROUP, is_total=True
+    ),
     "query_lag": Gauge(
         "Offsets that a streaming query of Spark is behind.", ("query", "topic")
     ),
@@ -180,6 +189,8 @@ class Sources:
                     yield GaugeReading("consumer_lag_max", (name, topic), place.lag)
                 if place.lead is not None:
                     yield GaugeReading("consumer_lead_min", (name, topic), place.lead)
+        elif kind == "share_consumer":
+            yield from _of_share_consumer(name, statistics)
         elif kind == "query":
             yield from _of_query(name, statistics)
 
@@ -213,6 +224,14 @@ def _of_consumer(group: str, statistics: Any) -> Iterator[GaugeReading]:
     yield GaugeReading("consumer_assigned_partitions", (group,), statistics.assigned)
     yield GaugeReading("consumer_buffer_bytes", (group,), statistics.buffered_bytes)
     yield GaugeReading("consumer_idle_seconds_total", (group,), statistics.idle_seconds)
+
+
+def _of_share_consumer(group: str, statistics: Any) -> Iterator[GaugeReading]:
+    yield GaugeReading("share_assigned_partitions", (group,), statistics.assigned)
+    yield GaugeReading("share_records_in_flight", (group,), statistics.in_flight)
+    yield GaugeReading("share_buffered_records", (group,), statistics.buffered)
+    yield GaugeReading("share_buffer_bytes", (group,), statistics.buffered_bytes)
+    yield GaugeReading("share_idle_seconds_total", (group,), statistics.idle_seconds)
 
 
 def _of_query(query: str, statistics: Any) -> Iterator[GaugeReading]:

@@ -28,9 +28,9 @@ class Names:
         system: always ``kafka``.
         destination: the topic.
         partition: the partition, as text.
-        group: the consumer group.
+        group: the consumer group or share group.
         client: the client id.
-        operation: ``send``, ``create``, ``poll``, ``process`` or ``commit``.
+        operation: ``send``, ``create``, ``poll``, ``process``, ``commit`` or ``ack``.
         operation_type: what kind of operation that is.
         count: number of records of a batch.
         offset: offset of a record.
@@ -136,6 +136,29 @@ METRICS: Final[Mapping[str, Instrument]] = {
     "retries": Instrument(
         "kafkaio.retries", "{attempt}", "Requests and other steps that were repeated."
     ),
+    "redelivered": Instrument(
+        "kafkaio.share.redelivered",
+        "{message}",
+        "Messages of share groups that were delivered before.",
+    ),
+    "acknowledged": Instrument(
+        "kafkaio.share.acknowledged",
+        "{message}",
+        "Messages of share groups that were acknowledged, by outcome.",
+    ),
+    "failed_acknowledgements": Instrument(
+        "kafkaio.share.acknowledgement.failures",
+        "{message}",
+        "Messages whose acknowledgement did not count, or whose result is unknown.",
+    ),
+    "lost_locks": Instrument(
+        "kafkaio.share.locks.lost",
+        "{message}",
+        "Messages whose lock was lost before a decision.",
+    ),
+    "renewed_locks": Instrument(
+        "kafkaio.share.locks.renewed", "{message}", "Messages whose lock was renewed."
+    ),
     "failed_authentications": Instrument(
         "kafkaio.authentication.failures", "{attempt}", "Credentials that were refused."
     ),
@@ -157,6 +180,11 @@ OWN_GAUGES: Final[Mapping[str, tuple[str, str]]] = {
     "consumer_lag": ("kafkaio.consumer.lag", "{message}"),
     "consumer_lag_max": ("kafkaio.consumer.lag.max", "{message}"),
     "consumer_lead_min": ("kafkaio.consumer.lead.min", "{message}"),
+    "share_assigned_partitions": ("kafkaio.share.partitions", "{partition}"),
+    "share_records_in_flight": ("kafkaio.share.in_flight", "{message}"),
+    "share_buffered_records": ("kafkaio.share.buffered", "{message}"),
+    "share_buffer_bytes": ("kafkaio.share.buffer.usage", "By"),
+    "share_idle_seconds_total": ("kafkaio.share.idle", "s"),
     "query_lag": ("kafkaio.query.lag", "{message}"),
     "query_offsets_behind_min": ("kafkaio.query.behind.min", "{message}"),
     "query_offsets_behind_max": ("kafkaio.query.behind.max", "{message}"),

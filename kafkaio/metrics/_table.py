@@ -16,7 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partialmethod
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from kafkaio._runtime.observer import FetchedPart, Observed, Observer
+from kafkaio._runtime.observer import (
+    AcknowledgedPart,
+    AcquiredPart,
+    FetchedPart,
+    Observed,
+    Observer,
+)
 from kafkaio.metrics._gauges import Sources
 from kafkaio.types import TopicPartition
 
@@ -26,6 +32,8 @@ Figures: TypeAlias = tuple[tuple[object, ...], tuple[float, ...]]
 Adders: TypeAlias = Sequence[tuple[Callable[[float], object], int]]
 
 _RENEWAL: Final = {True: "renewal", False: "first"}
+#: The values of the label ``outcome`` for the figures of an `AcknowledgedPart`.
+_OUTCOMES: Final = ("accepted", "released", "rejected", "gap")
 
 
 class Row(NamedTuple):
@@ -45,15 +53,17 @@ class Row(NamedTuple):
     labels: tuple[str, ...]
     prometheus: tuple[str, ...]
     opentelemetry: tuple[str, ...] = ()
-    operation: Literal["send", "poll", "commit", ""] = ""
+    operation: Literal["send", "poll", "commit", "ack", ""] = ""
 
 
 #: Events that no exporter measures: they are for the log.
 WITHOUT_METRIC: Final = frozenset(
     {
+        "acknowledgements_missing",
         "assignment_changed",
         "batch_sent",
         "credentials_exposed",
+        "dead_letters_at_broker",
         "group_protocol",
         "loop_blocked",
         "new_partitions",
@@ -70,7 +80,9 @@ def _class_of(error: BaseException) -> str:
     return type(error).__name__
 
 
-def topic_of(parts: Mapping[TopicPartition, FetchedPart]) -> str | None:
+def topic_of(
+    parts: Mapping[TopicPartition, FetchedPart] | Mapping[TopicPartition, AcquiredPart],
+) -> str | None:
     """Return the topic of an answer to a fetch; None if it has several or none."""
     topic = None
     for tp in parts:
@@ -81,8 +93,11 @@ def topic_of(parts: Mapping[TopicPartition, FetchedPart]) -> str | None:
     return topic
 
 
-#: The rows of all events with a metric. ``fetched_part`` is not an event: it is each
-#: partition of ``fetch_answered``.
+#: What is in events for many partitions, and has a row of its own.
+PARTS: Final = frozenset({"fetched_part", "acquired_part", "outcome"})
+
+#: The rows of all events with a metric, and of `PARTS`. ``outcome`` is one of the
+#: figures of a partition in ``records_acknowledged``.
 EVENTS: Final[Mapping[str, Row]] = {
     "connection_opened": Row(
         lambda node_id, connection_class, host, port: ((node_id,), (1,)),
@@ -224,6 +239,63 @@ EVENTS: Final[Mapping[str, Row]] = {
         ("group",),
         ("failed_commits",),
     ),
+    "records_acquired": Row(
+        lambda group, node_id, seconds, parts: (
+            (group, node_id, topic_of(parts)),
+            (seconds,),
+        ),
+        ("group", "node", "topic"),
+        ("share_fetch_seconds",),
+        ("operation",),
+        "poll",
+    ),
+    "acquired_part": Row(
+        lambda partition, part: ((partition,), part),
+        ("partition",),
+        (
+            "share_acquired_records",
+            "share_acquired_bytes",
+            "share_redelivered_records",
+        ),
+        ("", "", "redelivered"),
+    ),
+    "records_acknowledged": Row(
+        lambda group, node_id, seconds, parts: ((group, node_id), (seconds,)),
+        ("group", "node"),
+        ("share_acknowledge_seconds",),
+        ("operation",),
+        "ack",
+    ),
+    "outcome": Row(
+        lambda partition, outcome, records: ((partition, outcome), (records,)),
+        ("partition", "outcome"),
+        ("share_acknowledged_records",),
+        ("acknowledged",),
+    ),
+    "acknowledgement_failed": Row(
+        lambda group, partition, first_offset, last_offset, error: (
+            (partition, _class_of(error)),
+            (last_offset - first_offset + 1,),
+        ),
+        ("partition", "error"),
+        ("share_failed_acknowledgements",),
+        ("failed_acknowledgements",),
+    ),
+    "lock_lost": Row(
+        lambda group, partition, first_offset, last_offset, error: (
+            (partition,),
+            (last_offset - first_offset + 1,),
+        ),
+        ("partition",),
+        ("share_lost_locks",),
+        ("lost_locks",),
+    ),
+    "locks_renewed": Row(
+        lambda group, node_id, partition, records: ((partition,), (records,)),
+        ("partition",),
+        ("share_renewed_locks",),
+        ("renewed_locks",),
+    ),
     "heartbeat_answered": Row(
         lambda group, seconds: ((group,), (seconds,)),
         ("group",),
@@ -304,6 +376,18 @@ class MeasuringObserver(Observer, ABC):
             adders = known[values] = self._adders_of(event, values)
         for add, index in adders:
             add(amounts[index])
+
+    def _measure_acquired(self, parts: Mapping[TopicPartition, AcquiredPart]) -> None:
+        for tp, part in parts.items():
+            self._measure("acquired_part", tp, part)
+
+    def _measure_outcomes(
+        self, parts: Mapping[TopicPartition, AcknowledgedPart]
+    ) -> None:
+        for tp, part in parts.items():
+            for outcome, records in zip(_OUTCOMES, part, strict=True):
+                if records:
+                    self._measure("outcome", tp, outcome, records)
 
     def _adders_of(self, event: str, values: tuple[object, ...]) -> Adders:
         row = EVENTS[event]

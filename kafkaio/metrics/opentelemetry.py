@@ -27,7 +27,12 @@ from opentelemetry import context as otel_context, metrics, trace
 from opentelemetry.trace import Link, SpanContext, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart
+from kafkaio._runtime.observer import (
+    AcknowledgedBatch,
+    AcknowledgedPart,
+    AcquiredPart,
+    FetchedPart,
+)
 from kafkaio._version import __version__
 from kafkaio.errors import ArgumentValueError
 from kafkaio.metrics._gauges import GAUGES
@@ -56,6 +61,7 @@ _TYPES: Final = {
     "poll": "receive",
     "process": "process",
     "commit": "settle",
+    "ack": "settle",
 }
 #: Sums that are kept here, and read when metrics are exported: adding to a counter of
 #: the SDK takes ten times as long.
@@ -67,6 +73,11 @@ _COUNTED: Final = (
     "retries",
     "failed_rebalances",
     "failed_authentications",
+    "redelivered",
+    "acknowledged",
+    "failed_acknowledgements",
+    "lost_locks",
+    "renewed_locks",
 )
 #: The attributes of the conventions that labels stand for.
 _FACTS: Final = {
@@ -76,9 +87,9 @@ _FACTS: Final = {
     "query": "query",
 }
 #: Labels that are attributes of kafkaio's own.
-_OWN: Final = ("api", "node", "mechanism", "step")
+_OWN: Final = ("api", "node", "mechanism", "step", "outcome")
 #: Requests whose time is that of an operation of the conventions.
-_OPERATIONS: Final = frozenset({"Produce", "Fetch"})
+_OPERATIONS: Final = frozenset({"Produce", "Fetch", "ShareFetch", "ShareAcknowledge"})
 #: Seconds for which one reading of the gauges serves all of them: the SDK calls back
 #: for each gauge of an export.
 _FRESH: Final = 0.5
@@ -290,11 +301,40 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
         """Record its time, and a span if it brought records."""
         self._measure("fetch_answered", node_id, seconds, parts)
         if parts and self._spans != "none":
-            topic = topic_of(parts)
-            name = "poll" if topic is None else f"poll {topic}"
             count = sum(part.records for part in parts.values())
-            found = self._of("poll", destination=topic)
-            self._span(name, SpanKind.CLIENT, seconds, found, count)
+            self._poll_span(topic_of(parts), None, seconds, count)
+
+    def records_acquired(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcquiredPart],
+    ) -> None:
+        """Record its time, what was redelivered, and a span if it brought records."""
+        self._measure("records_acquired", group, node_id, seconds, parts)
+        self._measure_acquired(parts)
+        if parts and self._spans != "none":
+            count = sum(part.records for part in parts.values())
+            self._poll_span(topic_of(parts), group, seconds, count)
+
+    def records_acknowledged(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcknowledgedPart],
+    ) -> None:
+        """Record its time, and the records of each outcome."""
+        self._measure("records_acknowledged", group, node_id, seconds, parts)
+        self._measure_outcomes(parts)
+
+    def _poll_span(
+        self, topic: str | None, group: str | None, seconds: float, count: int
+    ) -> None:
+        name = "poll" if topic is None else f"poll {topic}"
+        found = self._of("poll", destination=topic, group=group)
+        self._span(name, SpanKind.CLIENT, seconds, found, count)
 
     def _span(
         self,

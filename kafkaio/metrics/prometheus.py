@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary, ref
 
 from kafkaio._dataclass import dataclass
-from kafkaio._runtime.observer import FetchedPart, Observed
+from kafkaio._runtime.observer import (
+    AcknowledgedPart,
+    AcquiredPart,
+    FetchedPart,
+    Observed,
+)
 from kafkaio.errors import ConfigurationError
 from kafkaio.metrics._gauges import GAUGES, Figures, put
 from kafkaio.metrics._table import Adders, MeasuringObserver, Row
@@ -104,6 +109,23 @@ COUNTERS: Final[Mapping[str, Family]] = {
     "fetched_bytes": Family("Bytes of records fetched.", _TOPIC),
     "consumed_records": Family("Records that the user has taken.", _TOPIC),
     "committed_partitions": Family("Offsets committed, counted by partition."),
+    "share_acquired_records": Family("Records locked for a share consumer.", _TOPIC),
+    "share_acquired_bytes": Family("Bytes of the batches that brought them.", _TOPIC),
+    "share_redelivered_records": Family(
+        "Records locked that were delivered before.", _TOPIC
+    ),
+    "share_acknowledged_records": Family(
+        "Records acknowledged, by outcome: accepted, released, rejected or gap.",
+        ("topic", "outcome"),
+    ),
+    "share_failed_acknowledgements": Family(
+        "Records whose acknowledgement did not count, or whose result is unknown.",
+        ("topic", "error"),
+    ),
+    "share_lost_locks": Family(
+        "Records whose lock was lost before a decision.", _TOPIC
+    ),
+    "share_renewed_locks": Family("Records whose lock was renewed.", _TOPIC),
     "failed_commits": Family("Automatic commits that failed.", ("group",)),
     "failed_rebalances": Family("Rebalances that failed.", ("group",)),
     "lost_partitions": Family("Partitions lost to other members."),
@@ -116,6 +138,12 @@ HISTOGRAMS: Final[Mapping[str, Family]] = {
     "produce_queue_seconds": Family("From the first record to the request.", _TOPIC),
     "produce_seconds": Family("From the request to the acknowledgement.", _TOPIC),
     "fetch_seconds": Family("From a fetch to its answer.", ("node",)),
+    "share_fetch_seconds": Family(
+        "From a fetch of a share consumer to its answer.", ("node",)
+    ),
+    "share_acknowledge_seconds": Family(
+        "From an acknowledgement to its answer.", ("node",)
+    ),
     "commit_seconds": Family("From a commit to its acknowledgement."),
     "heartbeat_seconds": Family("From a heartbeat to its answer.", ("group",)),
     "rebalance_seconds": Family("Rebalances of a member.", ("group",)),
@@ -365,6 +393,28 @@ class PrometheusObserver(MeasuringObserver, exporter="prometheus"):
         measure("fetch_answered", node_id, seconds, parts)
         for tp, part in parts.items():
             measure("fetched_part", tp, part)
+
+    def records_acquired(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcquiredPart],
+    ) -> None:
+        """Count its time, and the records and bytes of each topic."""
+        self._measure("records_acquired", group, node_id, seconds, parts)
+        self._measure_acquired(parts)
+
+    def records_acknowledged(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcknowledgedPart],
+    ) -> None:
+        """Count its time, and the records of each topic and outcome."""
+        self._measure("records_acknowledged", group, node_id, seconds, parts)
+        self._measure_outcomes(parts)
 
     def rebalance(
         self,

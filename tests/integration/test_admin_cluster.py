@@ -658,3 +658,33 @@ async def test_it_tells_what_javas_tells(guarded: Kafka, admin: Admin) -> None:
     check_growing(before, output.lines, after)
     java = [line for line in output.lines if not line.startswith("growing")]
     assert sorted(ours) == sorted(java)
+
+
+@pytest.mark.kafka_versions("4.4+")
+async def test_a_controller_that_is_gone_is_forgotten(
+    real_kafka_cluster: Kafka,
+) -> None:
+    kafka = real_kafka_cluster
+    where = kafka.bootstrap_controllers
+    async with (
+        Admin(kafka.bootstrap_servers) as admin,
+        Admin(bootstrap_controllers=where) as direct,
+    ):
+
+        async def controllers() -> list[int]:
+            return [it.node_id for it in (await direct.describe_cluster()).brokers]
+
+        leader = (await admin.describe_metadata_quorum()).leader
+        assert leader is not None
+        with pytest.raises(BrokerError, match="itself while it is active"):
+            await admin.unregister_controller(leader)
+        gone = next(it for it in kafka.node_ids if it != leader)
+        await kafka.kill(gone)
+        assert await controllers() == kafka.node_ids
+        await admin.unregister_controller(gone)
+        await until(controllers, lambda found: gone not in found)
+        with pytest.raises(BrokerError, match=f"ID {gone} is not") as caught:
+            await direct.unregister_controller(gone)
+        assert caught.value.code == E.CONTROLLER_ID_NOT_REGISTERED
+        await kafka.restart(gone)
+        await until(controllers, lambda found: gone in found)

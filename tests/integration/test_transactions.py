@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from contextlib import suppress
 
 import pytest
 
 from kafkaio import Client, Consumer, GroupMetadata, Producer
 from kafkaio._producer.transaction import Transaction, TransactionOutcome
-from kafkaio.admin import Admin
+from kafkaio.admin import Admin, NewTopic
 from kafkaio.errors import Fenced, TransactionAborted
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
@@ -263,6 +264,52 @@ async def test_offsets_of_a_consumer(
     assert min(versions) >= 3
     if kafka_version == "2.8":
         assert versions == {3}
+
+
+@pytest.mark.kafka_versions("4.0+")
+async def test_offsets_are_of_the_topic_that_was_read(
+    transactional: Kafka,
+) -> None:
+    servers, out = transactional.bootstrap_servers, new_id()
+    source, group = new_id(), new_id()
+    tp = TopicPartition(source, 0)
+    async with (
+        asyncio.timeout(HANGS),
+        Interceptor(servers) as wire,
+        Admin(servers) as admin,
+        Producer(servers) as writer,
+        producer_on(wire.servers) as producer,
+        Consumer(
+            servers,
+            topics=source,
+            group_id=group,
+            group_protocol="classic",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            allow_auto_create_topics=False,
+        ) as consumer,
+    ):
+        await admin.create_topics([NewTopic(source, 1, 1), NewTopic(out, 1, 1)])
+        await writer.send(source, b"of the first")
+        with suppress(TransactionAborted):
+            async with producer.transaction(consumer) as tx:
+                record = await anext(aiter(consumer))
+                await tx.send(out, record.value)
+                await admin.delete_topics([source])
+                await admin.create_topics([NewTopic(source, 1, 1)])
+        versions = {each.version for each in wire.of(ApiKey.TXN_OFFSET_COMMIT)}
+        if max(versions) < 6:  # TV1, or names alone
+            assert await group_offsets(servers, group, source) == [1]
+            return
+        assert (await consumer.committed([tp]))[tp] is None
+        await writer.send(source, b"of the second")
+        async with producer.transaction(consumer) as tx:
+            record = await anext(aiter(consumer))
+            assert (record.offset, record.value) == (0, b"of the second")
+            await tx.send(out, record.value)
+        assert await group_offsets(servers, group, source) == [1]
+    await assert_committed(servers, out, [b"of the second"])
+    assert versions == {6}
 
 
 async def test_the_second_producer_of_an_id_fences_the_first(

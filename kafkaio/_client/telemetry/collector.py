@@ -19,12 +19,20 @@ from kafkaio._client.telemetry.otlp import Point
 from kafkaio._client.telemetry.samples import WINDOW, Naming, Samples, merged
 from kafkaio._net.connection import ConnectionStatistics
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observer
+from kafkaio._runtime.observer import (
+    AcknowledgedBatch,
+    AcknowledgedPart,
+    AcquiredPart,
+    FetchedPart,
+    Observer,
+)
+from kafkaio.errors import AcknowledgeFailed
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 #: How the names of a kind of client begin, after `_COMMON`.
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
+SHARE_CONSUMER: Final = "consumer.share"
 ADMIN: Final = "admin.client"
 
 _COMMON: Final = "org.apache.kafka"
@@ -73,6 +81,11 @@ class _LagPort(Protocol):
     def lead(self) -> int | None: ...
 
 
+class _IdleNumbersPort(Protocol):
+    @property
+    def idle_seconds(self) -> float: ...
+
+
 @runtime_checkable
 class _ConsumerNumbersPort(Protocol):
     @property
@@ -81,6 +94,14 @@ class _ConsumerNumbersPort(Protocol):
     def idle_seconds(self) -> float: ...
     @property
     def partitions(self) -> Mapping[TopicPartition, _LagPort]: ...
+
+
+@runtime_checkable
+class _ShareConsumerNumbersPort(Protocol):
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def idle_seconds(self) -> float: ...
 
 
 class _NodeSamples:
@@ -152,9 +173,12 @@ class Collector(Observer):
         self._answers = _SamplesByName()
         self._throttles = _SamplesByName()
         self._other = _SamplesByName()
-        self._heartbeat_at: float | None = None
-        # The total idle time of reads at the last push, and the time of that push.
-        self._idle = 0.0, self._began
+        # By group: consumers and share consumers have metrics of their own.
+        self._heartbeats = _SamplesByName()
+        self._heartbeat_at: dict[str, float] = {}
+        # The total idle time of reads at the last push, and the time of that push, by
+        # kind of consumer.
+        self._idle: dict[str, tuple[float, float]] = {}
         for _ in client().connections:
             self._other["connection.creation"].add(1)
         # Looked up once: these count every batch or fetch.
@@ -294,9 +318,8 @@ class Collector(Observer):
 
     def heartbeat_answered(self, group: str, seconds: float) -> None:
         """Count its time."""
-        del group
-        self._heartbeat_at = now()
-        self._other["heartbeat"].add(seconds)
+        self._heartbeat_at[group] = now()
+        self._heartbeats[group].add(seconds)
 
     def rebalance_completed(self, group: str, seconds: float) -> None:
         """Count its time."""
@@ -315,6 +338,51 @@ class Collector(Observer):
         del offsets
         self._other["commit"].add(seconds)
 
+    # ---- share consumers ---------------------------------------------------------
+
+    def records_acquired(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcquiredPart],
+    ) -> None:
+        """Count its records, bytes and time."""
+        del group, node_id
+        other = self._other
+        other["share fetch"].add(seconds)
+        if parts:
+            other["share fetched"].add(sum(part.size for part in parts.values()))
+            records = sum(part.records for part in parts.values())
+            other["share per fetch"].add(records)
+
+    def records_acknowledged(
+        self,
+        group: str,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, AcknowledgedPart],
+    ) -> None:
+        """Count the records."""
+        del group, node_id, seconds
+        records = sum(sum(part) for part in parts.values())
+        self._other["acknowledged"].add(records)
+
+    def acknowledgement_failed(
+        self,
+        group: str,
+        partition: TopicPartition,
+        first_offset: int,
+        last_offset: int,
+        error: AcknowledgeFailed,
+    ) -> None:
+        """Count the records."""
+        del group, partition, error
+        # Java counts what it has sent, and the errors among it.
+        records = last_offset - first_offset + 1
+        self._other["acknowledged"].add(records)
+        self._other["not acknowledged"].add(records)
+
     # ---- the metrics -------------------------------------------------------------
 
     def turn(self) -> None:
@@ -328,7 +396,8 @@ class Collector(Observer):
             samples.turn()
 
     def _all(self) -> Iterator[Samples]:
-        for part in (self._answers, self._throttles, self._other):
+        by_name = self._answers, self._throttles, self._other
+        for part in (*by_name, self._heartbeats):
             yield from part.values()
         for node in self._nodes.values():
             yield from node.all()
@@ -338,13 +407,18 @@ class Collector(Observer):
             yield from read.all()
 
     def points(
-        self, kinds: Collection[str], sources: Iterable[object]
+        self,
+        kinds: Collection[str],
+        sources: Iterable[object],
+        share_groups: Collection[str] = (),
     ) -> Sequence[Point]:
         """Return the values of all metrics, the most important ones first.
 
         Args:
-            kinds: the uses of the client: `PRODUCER`, `CONSUMER` or `ADMIN`.
+            kinds: the uses of the client: `PRODUCER`, `CONSUMER`, `SHARE_CONSUMER` or
+                `ADMIN`.
             sources: the statistics of its producers and consumers.
+            share_groups: the groups of its share consumers; others are consumer groups.
         """
         at = now()
         span = max(at - self._before_began, WINDOW)
@@ -352,14 +426,22 @@ class Collector(Observer):
         found = [
             Point(f"{_COMMON}.app.info.start.time.ms", self._started_ms),
         ]
-        for kind in kinds or (ADMIN,):
+        consumer_groups = {*self._heartbeats} - {*share_groups}
+        # The connections of a share consumer are under the prefix of consumers.
+        shown = dict.fromkeys(
+            CONSUMER if kind == SHARE_CONSUMER else kind for kind in kinds
+        )
+        for kind in shown or (ADMIN,):
             name = Naming(f"{_COMMON}.{kind}", span)
             found += self._of_client(name)
             if kind == PRODUCER:
                 found += self._of_producer(name)
                 found += _room(name, numbers, at - self._began)
             elif kind == CONSUMER:
-                found += self._of_consumer(f"{_COMMON}.{kind}", span, numbers, at)
+                if CONSUMER in kinds:
+                    found += self._of_consumer(span, numbers, at, consumer_groups)
+                if SHARE_CONSUMER in kinds:
+                    found += self._of_share_consumer(span, numbers, at, share_groups)
             found += self._of_nodes(f"{_COMMON}.{kind}.node", span)
             if kind == PRODUCER:
                 found += self._of_written(f"{_COMMON}.{kind}.topic", span)
@@ -424,11 +506,19 @@ class Collector(Observer):
             yield name.sum(f"{called}.time.ns.total", self._other[step].all_total * _NS)
 
     def _of_consumer(
-        self, prefix: str, span: float, sources: Sequence[object], at: float
+        self,
+        span: float,
+        sources: Sequence[object],
+        at: float,
+        groups: Collection[str],
     ) -> Iterator[Point]:
+        prefix = f"{_COMMON}.{CONSUMER}"
         numbers = [one for one in sources if isinstance(one, _ConsumerNumbersPort)]
-        yield Point(f"{prefix}.poll.idle.ratio.avg", self._idle_ratio(numbers, at))
-        yield from self._of_group(Naming(f"{prefix}.coordinator", span), numbers, at)
+        idle = self._idle_ratio(CONSUMER, numbers, at)
+        yield Point(f"{prefix}.poll.idle.ratio.avg", idle)
+        yield from self._of_group(
+            Naming(f"{prefix}.coordinator", span), numbers, at, groups
+        )
         name = Naming(f"{prefix}.fetch.manager", span)
         yield from name.spread("fetch.latency", self._fetch, _MS)
         yield from name.counted("fetch", self._fetch)
@@ -446,32 +536,68 @@ class Collector(Observer):
         if leads:
             yield name.gauge("records.lead.min", min(leads))
 
+    def _of_share_consumer(
+        self,
+        span: float,
+        sources: Sequence[object],
+        at: float,
+        groups: Collection[str],
+    ) -> Iterator[Point]:
+        prefix = f"{_COMMON}.{SHARE_CONSUMER}"
+        numbers = [one for one in sources if isinstance(one, _ShareConsumerNumbersPort)]
+        idle = self._idle_ratio(SHARE_CONSUMER, numbers, at)
+        yield Point(f"{prefix}.poll.idle.ratio.avg", idle)
+        name = Naming(f"{prefix}.coordinator", span)
+        yield from self._of_heartbeats(name, at, groups)
+        other, name = self._other, Naming(f"{prefix}.fetch.manager", span)
+        yield from name.spread("fetch.latency", other["share fetch"], _MS)
+        yield from name.counted("fetch", other["share fetch"])
+        yield from name.spread("fetch.size", other["share fetched"])
+        yield from name.summed("bytes.consumed", other["share fetched"])
+        yield from name.summed("records.consumed", other["share per fetch"])
+        yield from name.spread("records.per.request", other["share per fetch"])
+        yield from self._throttle(name, "fetch", "ShareFetch")
+        yield from name.summed("acknowledgements.send", other["acknowledged"])
+        yield from name.summed("acknowledgements.error", other["not acknowledged"])
+
     def _of_group(
-        self, name: Naming, numbers: Sequence[_ConsumerNumbersPort], at: float
+        self,
+        name: Naming,
+        numbers: Sequence[_ConsumerNumbersPort],
+        at: float,
+        groups: Collection[str],
     ) -> Iterator[Point]:
         other = self._other
+        rebalances = other["rebalance"]
         assigned = sum(one.assigned for one in numbers)
         yield name.gauge("assigned.partitions", assigned)
         yield from name.spread("commit.latency", other["commit"], _MS)
         yield from name.counted("commit", other["commit"])
-        yield from name.spread("rebalance.latency", other["rebalance"], _MS)
-        took = other["rebalance"].all_total * _MS
+        yield from name.spread("rebalance.latency", rebalances, _MS)
+        took = rebalances.all_total * _MS
         yield name.sum("rebalance.latency.total", took)
-        yield from name.hourly("rebalance", other["rebalance"])
+        yield from name.hourly("rebalance", rebalances)
         yield from name.hourly("failed.rebalance", other["failed.rebalance"])
-        beats = other["heartbeat"]
+        yield from self._of_heartbeats(name, at, groups)
+
+    def _of_heartbeats(
+        self, name: Naming, at: float, groups: Collection[str]
+    ) -> Iterator[Point]:
+        beats = merged(self._heartbeats[group] for group in groups)
         yield from name.counted("heartbeat", beats)
         yield name.gauge("heartbeat.response.time.max", beats.greatest * _MS)
-        last = self._heartbeat_at
-        ago = -1.0 if last is None else at - last
+        times = [at for group, at in self._heartbeat_at.items() if group in groups]
+        ago = at - max(times) if times else -1.0
         yield name.gauge("last.heartbeat.seconds.ago", ago)
 
-    def _idle_ratio(self, numbers: Sequence[_ConsumerNumbersPort], at: float) -> float:
+    def _idle_ratio(
+        self, kind: str, numbers: Sequence[_IdleNumbersPort], at: float
+    ) -> float:
         # Consumers come and go between two pushes, and their sums with them. The ratio
         # is limited to 0 and 1, because their difference may be out of these bounds.
         idle = sum(one.idle_seconds for one in numbers)
-        before, since = self._idle
-        self._idle = idle, at
+        before, since = self._idle.get(kind, (0.0, self._began))
+        self._idle[kind] = idle, at
         elapsed = (at - since) * len(numbers)
         return min(1.0, max(0.0, idle - before) / elapsed) if elapsed > 0 else 0.0
 

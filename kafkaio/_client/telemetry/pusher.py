@@ -94,6 +94,7 @@ class TelemetryPusher:
         self._stop_observing: Callable[[], None] = _nothing
         self._registered: dict[tuple[str, Attributes], Metric] = {}
         self._kinds: dict[str, None] = {}
+        self._share_groups: set[str] = set()
         self._sources: dict[int, weakref.ref[Observed]] = {}
         self._resources: dict[int, Callable[[], Mapping[str, str]]] = {}
         self._listeners: dict[int, Callable[[], None]] = {}
@@ -119,7 +120,7 @@ class TelemetryPusher:
         """Add a producer or consumer that uses the client.
 
         Args:
-            kind: ``producer``, ``consumer`` or ``admin.client``.
+            kind: ``producer``, ``consumer``, ``consumer.share`` or ``admin.client``.
             source: has ``statistics()``; referred to weakly.
             resource: returns the attributes of all metrics, such as the group. It must
                 not refer to the public object.
@@ -131,6 +132,8 @@ class TelemetryPusher:
         # Weakly: a producer that the user forgot must be collected, so that it warns.
         key = id(source)
         self._kinds[kind] = None
+        if kind == "consumer.share":
+            self._share_groups.add(resource()["group_id"])
         self._sources[key] = weakref.ref(source)
         self._resources[key] = resource
         self._listeners[key] = on_observed
@@ -403,7 +406,7 @@ class TelemetryPusher:
             for refer in [*self._sources.values()]
             if (source := refer()) is not None
         ]
-        points = collector.points([*self._kinds], numbers)
+        points = collector.points([*self._kinds], numbers, self._share_groups)
         found = [one for one in points if wanted.wants(one.name)]
         # Behind the first of the client's own, so that a limit of size drops them last.
         found[1:1] = self._own_points(wanted)

@@ -275,7 +275,7 @@ class FetchAnswers:
         self._add_failure(Failure(None, point))
 
     def _add_failure(self, failure: Failure) -> None:
-        fetched = Fetched([], ReadUncommitted(), Frame(0), failure)
+        fetched: Fetched = Fetched([], ReadUncommitted(), Frame(0), failure)
         self._records.add(failure.point.tp, fetched)
 
     def _retry(

@@ -9,20 +9,34 @@ A fetch response (`Frame`) stays in memory until the last of its batches was rea
 all of its bytes count against the fetch buffer until then. Batches that may wait long
 are copied out of it: those of paused partitions at once, all others when little is left
 unread of the responses that fill the buffer (`Buffers.compact`).
+
+Each batch has a *tag*: what its reader has to know of it. A consumer's is the filter by
+isolation level; a share consumer's is what was acquired of the batch.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kafkaio._consumer.batch import Frame
 from kafkaio._dataclass import dataclass
 from kafkaio._fetching.parts import IsolationFilter
+from kafkaio._generic import Generic
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor
+from kafkaio._records.batch import Batch, RecordCursor
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    TagT = TypeVar("TagT", default=IsolationFilter)
+else:
+    from typing import TypeVar
+
+    TagT = TypeVar("TagT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +56,24 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Generic[TagT]):
     """The usable part of one partition in a fetch response.
 
     Attributes:
         batches: whole batches, in order.
-        isolation: decides which of them the user gets.
+        tag: of each of these batches.
         frame: the fetch response that they are in.
         failure: the error that follows them, if there is one.
     """
 
-    batches: list[RecordBatch | LegacyBatch]
-    isolation: IsolationFilter
+    batches: list[Batch]
+    tag: TagT
     frame: Frame
     failure: Failure | None = None
 
 
-#: A batch, its filter, and its fetch response; None if the batch has its own bytes.
-Waiting: TypeAlias = tuple[RecordBatch | LegacyBatch, IsolationFilter, Frame | None]
+#: A batch, its tag, and its fetch response; None if the batch has its own bytes.
+Waiting: TypeAlias = tuple[Batch, TagT, Frame | None]
 
 
 class AheadPort(Protocol):
@@ -72,7 +86,7 @@ class AheadPort(Protocol):
         """End it: the buffer is dropped."""
 
 
-class PartitionBuffer:
+class PartitionBuffer(Generic[TagT]):
     """The batches of one partition, and its chunk.
 
     Attributes:
@@ -81,6 +95,7 @@ class PartitionBuffer:
         chunk: cursor of the chunk, at the next record to hand out; None without one.
         count: number of records that the chunk had at first.
         epoch: leader epoch of the chunk.
+        tag: the tag of the batch that became the chunk; None without a chunk.
         frame: fetch response of the chunk; None if the chunk has its own bytes.
         failure: raised when everything before it was handed out.
         broken: why the first of the batches cannot be read, once that was found. It is
@@ -92,7 +107,7 @@ class PartitionBuffer:
             the next record.
         is_queued: whether the buffer is in `Buffers.ready`.
         size: bytes of the batches that wait.
-        waiting: number of records in these batches, according to their headers.
+        waiting: number of records in these batches, as far as is known.
     """
 
     __slots__ = (
@@ -107,6 +122,7 @@ class PartitionBuffer:
         "is_aside",
         "is_queued",
         "size",
+        "tag",
         "tp",
         "undeserialized",
         "waiting",
@@ -114,7 +130,7 @@ class PartitionBuffer:
 
     def __init__(self, tp: TopicPartition) -> None:
         self.tp: TopicPartition = tp
-        self.batches: deque[Waiting] = deque()
+        self.batches: deque[Waiting[TagT]] = deque()
         self.size: int = 0
         self.waiting: int = 0
         self.failure: Failure | None = None
@@ -124,6 +140,7 @@ class PartitionBuffer:
         self.is_aside: bool = False
         self.is_queued: bool = False
         self.chunk: RecordCursor | None = None
+        self.tag: TagT | None = None
         self.frame: Frame | None = None
         self.count: int = 0
         self.epoch: int = -1
@@ -175,7 +192,13 @@ class PartitionBuffer:
         self.epoch = epoch
 
 
-class Buffers:
+def _count(batch: Batch, tag: object) -> int:
+    """Return the number of records of a batch, by its header."""
+    del tag
+    return batch.count
+
+
+class Buffers(Generic[TagT]):
     """The buffers of all partitions, and the order in which they are read.
 
     Invariants, with the buffers of paused partitions left out, because a pause must
@@ -186,20 +209,27 @@ class Buffers:
     - `unread` is the number of bytes of all batches that wait.
     - `size` is the number of bytes in memory for these batches and for the chunks.
 
+    Args:
+        count: returns how many records of a batch with a tag there are to hand out.
+
     Attributes:
         ready: the buffers to read from, in turn.
         size: see above.
         unread: see above.
     """
 
-    def __init__(self) -> None:
-        self._buffers: dict[TopicPartition, PartitionBuffer] = {}
+    def __init__(self, count: Callable[[Batch, TagT], int] = _count) -> None:
+        self._count = count
+        self._buffers: dict[TopicPartition, PartitionBuffer[TagT]] = {}
         self._paused: set[TopicPartition] = set()
-        self.ready: deque[PartitionBuffer] = deque()
+        self.ready: deque[PartitionBuffer[TagT]] = deque()
         self.size: int = 0
         self.unread: int = 0
 
-    def get(self, tp: TopicPartition) -> PartitionBuffer | None:
+    def __iter__(self) -> Iterator[PartitionBuffer[TagT]]:
+        return iter(self._buffers.values())
+
+    def get(self, tp: TopicPartition) -> PartitionBuffer[TagT] | None:
         """Return a partition's buffer; None if nothing of it is kept."""
         return self._buffers.get(tp)
 
@@ -237,71 +267,84 @@ class Buffers:
         buffer = self._buffers.get(tp)
         return buffer is not None and buffer.broken is not None
 
-    def add(self, tp: TopicPartition, fetched: Fetched) -> None:
+    def add(self, tp: TopicPartition, fetched: Fetched[TagT]) -> None:
         """Append fetched batches to a partition's buffer."""
+        tag = fetched.tag
+        batches = [(batch, tag) for batch in fetched.batches]
+        self.add_each(tp, batches, fetched.frame, fetched.failure)
+
+    def add_each(
+        self,
+        tp: TopicPartition,
+        batches: Iterable[tuple[Batch, TagT]],
+        frame: Frame | None,
+        failure: Failure | None = None,
+    ) -> None:
+        """Append batches of one fetch response, each with its own tag."""
         buffer = self._buffers.get(tp)
         if buffer is None:
             buffer = self._buffers[tp] = PartitionBuffer(tp)
         # A pause may last for hours, and must not keep a response of other partitions.
-        frame = None if tp in self._paused else fetched.frame
+        frame = None if tp in self._paused else frame
         size = 0
-        for batch in fetched.batches:
+        for batch, tag in batches:
             if frame is None:
                 batch.detach()
             else:
                 self._keep(frame)
-            buffer.batches.append((batch, fetched.isolation, frame))
+            buffer.batches.append((batch, tag, frame))
             size += batch.size_bytes
-            buffer.waiting += batch.count
+            buffer.waiting += self._count(batch, tag)
         # Paused partitions are not counted at all, so that the others are fetched on.
         buffer.size += size
         if frame is not None:
             self.unread += size
-        buffer.failure = fetched.failure
+        buffer.failure = failure
         self._enqueue(buffer)
 
-    def pop_batch(self, buffer: PartitionBuffer) -> None:
+    def pop_batch(self, buffer: PartitionBuffer[TagT]) -> None:
         """Remove the first batch: it becomes the chunk, or is left out."""
         self.clear_chunk(buffer)
         buffer.broken = None
         # The chunk keeps the frame: its records may point into the response's bytes.
-        batch, _, buffer.frame = buffer.batches.popleft()
+        batch, tag, buffer.frame = buffer.batches.popleft()
+        buffer.tag = tag
         size = batch.size_bytes
         buffer.size -= size
-        buffer.waiting -= batch.count
+        buffer.waiting -= self._count(batch, tag)
         self.unread -= size
         if buffer.frame is None:
             self.size -= size
 
-    def clear_chunk(self, buffer: PartitionBuffer) -> None:
+    def clear_chunk(self, buffer: PartitionBuffer[TagT]) -> None:
         """Drop the chunk, which was read or is not needed any more."""
-        buffer.chunk = None
+        buffer.chunk = buffer.tag = None
         buffer.undeserialized = None
         buffer.count = 0
         if buffer.frame is not None:
             self._release(buffer.frame)
             buffer.frame = None
 
-    def refuse(self, buffer: PartitionBuffer, failure: Failure) -> None:
+    def refuse(self, buffer: PartitionBuffer[TagT], failure: Failure) -> None:
         """Replace everything in a buffer by a failure."""
         while buffer.batches:
             self.pop_batch(buffer)
         self.clear_chunk(buffer)
         buffer.failure = failure
 
-    def set_aside(self, buffer: PartitionBuffer) -> None:
+    def set_aside(self, buffer: PartitionBuffer[TagT]) -> None:
         """Leave a buffer out of the reading until `bring_back`."""
         buffer.is_aside = True
         self._dequeue(buffer)
 
-    def bring_back(self, buffer: PartitionBuffer) -> None:
+    def bring_back(self, buffer: PartitionBuffer[TagT]) -> None:
         """Let a buffer that was set aside be read again, unless it was dropped."""
         # A seek or a revocation may have replaced it while it was set aside.
         buffer.is_aside = False
         if self._buffers.get(buffer.tp) is buffer:
             self._enqueue(buffer)
 
-    def drop_if_empty(self, buffer: PartitionBuffer) -> None:
+    def drop_if_empty(self, buffer: PartitionBuffer[TagT]) -> None:
         """Remove a buffer from `ready` if it is empty."""
         if buffer.is_empty:
             self._dequeue(buffer)
@@ -367,23 +410,23 @@ class Buffers:
         self.drop(tp)
         self._paused.discard(tp)
 
-    def _exclude(self, buffer: PartitionBuffer) -> None:
+    def _exclude(self, buffer: PartitionBuffer[TagT]) -> None:
         # First copied, then subtracted: during the pause its own bytes do not count.
         self.detach(buffer)
         self.size -= buffer.size
         self.unread -= buffer.size
 
-    def detach(self, buffer: PartitionBuffer) -> None:
+    def detach(self, buffer: PartitionBuffer[TagT]) -> None:
         """Keep copies of a buffer's own bytes, and release the fetch responses."""
         if buffer.ahead is not None:
             buffer.ahead.detach()
-        apart: deque[Waiting] = deque()
-        for batch, isolation, frame in buffer.batches:
+        apart: deque[Waiting[TagT]] = deque()
+        for batch, tag, frame in buffer.batches:
             if frame is not None:
                 batch.detach()
                 self._release(frame)
                 self.size += batch.size_bytes
-            apart.append((batch, isolation, None))
+            apart.append((batch, tag, None))
         buffer.batches = apart
         if buffer.chunk is not None and buffer.frame is not None:
             buffer.chunk.detach()
@@ -400,7 +443,7 @@ class Buffers:
         if not frame.in_use:
             self.size -= frame.size
 
-    def _enqueue(self, buffer: PartitionBuffer) -> None:
+    def _enqueue(self, buffer: PartitionBuffer[TagT]) -> None:
         if buffer.is_queued or buffer.is_empty or buffer.is_aside:
             return
         if buffer.tp in self._paused:
@@ -408,7 +451,7 @@ class Buffers:
         buffer.is_queued = True
         self.ready.append(buffer)
 
-    def _dequeue(self, buffer: PartitionBuffer) -> None:
+    def _dequeue(self, buffer: PartitionBuffer[TagT]) -> None:
         if buffer.is_queued:
             buffer.is_queued = False
             # Usually its turn is over and it was rotated to the end, where removing it

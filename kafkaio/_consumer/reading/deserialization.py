@@ -21,12 +21,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from weakref import ref
 
 import anyio
 
-from kafkaio._config import ConsumerConfig
+from kafkaio._config import ConsumerConfig, ShareConsumerConfig
 from kafkaio._consumer.reading.buffers import Buffers, PartitionBuffer
 from kafkaio._consumer.reading.deserializers import Deserializers, Pending, is_passing
 from kafkaio._consumer.reading.preparation import Spawn
@@ -59,9 +59,9 @@ class Ahead:
 
     __slots__ = ("buffer", "cursor", "failure", "made", "owner", "pending", "scope")
 
-    def __init__(self, owner: Deserialization, buffer: PartitionBuffer) -> None:
+    def __init__(self, owner: Deserialization, buffer: PartitionBuffer[Any]) -> None:
         self.owner: Deserialization = owner
-        self.buffer: PartitionBuffer = buffer
+        self.buffer: PartitionBuffer[Any] = buffer
         self.made: deque[Record] = deque()
         self.pending: Pending | None = None
         self.failure: tuple[int, Exception] | None = None
@@ -108,8 +108,8 @@ class Deserialization:
 
     def __init__(
         self,
-        config: ConsumerConfig,
-        buffers: Buffers,
+        config: ConsumerConfig | ShareConsumerConfig,
+        buffers: Buffers[Any],
         interrupt: Callable[[], None],
         on_ready: Callable[[], None],
     ) -> None:
@@ -162,7 +162,7 @@ class Deserialization:
         """Note that a partition is not assigned any more."""
         self._failed.pop(tp, None)
 
-    def raised(self, buffer: PartitionBuffer, error: Exception) -> None:
+    def raised(self, buffer: PartitionBuffer[Any], error: Exception) -> None:
         """Note that the error of a buffer's next record is being raised.
 
         If it says nothing about the record, the partition waits for a back-off.
@@ -255,7 +255,7 @@ class Deserialization:
 
     # Waiting
 
-    def _set_aside(self, buffer: PartitionBuffer) -> Ahead:
+    def _set_aside(self, buffer: PartitionBuffer[Any]) -> Ahead:
         ahead = self._aheads[buffer.tp] = buffer.ahead = Ahead(self, buffer)
         self._buffers.set_aside(buffer)
         self._interrupt()

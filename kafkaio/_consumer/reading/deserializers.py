@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from kafkaio._config import ConsumerConfig
+from kafkaio._config import ConsumerConfig, ShareConsumerConfig
 from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
@@ -231,7 +231,7 @@ class Deserializers:
             topics stay as they are.
     """
 
-    def __init__(self, config: ConsumerConfig) -> None:
+    def __init__(self, config: ConsumerConfig | ShareConsumerConfig) -> None:
         self.timeout: float = config.default_api_timeout_ms / 1000
         self.awaits: Awaits | None = None
         of_key, of_value = config.key_deserializer, config.value_deserializer

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kafkaio._consumer.reading.buffers import Buffers, PartitionBuffer
 from kafkaio._fetching.parts import AT_ONCE, SLICE
@@ -38,18 +38,20 @@ class Preparation:
 
     def __init__(
         self,
-        buffers: Buffers,
+        buffers: Buffers[Any],
         on_ready: Callable[[], None],
-        on_failure: Callable[[PartitionBuffer, CorruptRecord | RecordTooLarge], None],
+        on_failure: Callable[
+            [PartitionBuffer[Any], CorruptRecord | RecordTooLarge], None
+        ],
     ) -> None:
         self.spawn: Spawn | None = None
         self._buffers = buffers
         self._on_ready = on_ready
         self._on_failure = on_failure
-        self._waiting: deque[PartitionBuffer] = deque()
+        self._waiting: deque[PartitionBuffer[Any]] = deque()
         self._is_running = False
 
-    def is_ready(self, buffer: PartitionBuffer) -> bool:
+    def is_ready(self, buffer: PartitionBuffer[Any]) -> bool:
         """Whether the first batch of a buffer can be read now.
 
         Otherwise the buffer was set aside.
@@ -77,7 +79,7 @@ class Preparation:
             # No await since the loop found the queue empty: no buffer is left behind.
             self._is_running = False
 
-    async def _prepare(self, buffer: PartitionBuffer) -> None:
+    async def _prepare(self, buffer: PartitionBuffer[Any]) -> None:
         batch = buffer.batches[0][0]
         try:
             while self._is_wanted(buffer, batch):
@@ -90,7 +92,7 @@ class Preparation:
         self._on_ready()
 
     def _is_wanted(
-        self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch
+        self, buffer: PartitionBuffer[Any], batch: RecordBatch | LegacyBatch
     ) -> bool:
         # A seek or a revocation drops the buffer while other tasks run.
         is_kept = self._buffers.get(buffer.tp) is buffer

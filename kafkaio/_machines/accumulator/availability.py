@@ -224,11 +224,13 @@ class Availability:
         """Return the partitions that records without a key may go to; never empty.
 
         Those that are not avoided; if there are none, those with a leader; if there are
-        none, all.
+        none, all. Of these, those with a leader in the client's rack, if there are
+        any and records are to stay there.
         """
         partitions = topic.available or range(topic.partition_count)
+        near = topic.near
         if not self.has_trouble and not self._refused:
-            return partitions
+            return near or partitions
         nodes = self._slow | self._failing_nodes()
         queues, leaders = topic.queues, topic.leaders
         usable = [
@@ -237,7 +239,11 @@ class Availability:
             if leaders.get(number) not in nodes
             and not (number in queues and queues[number].is_refused)
         ]
-        return tuple(usable) or partitions
+        if near:
+            there = frozenset(near)
+            if nearer := tuple(number for number in usable if number in there):
+                return nearer
+        return tuple(usable) or near or partitions
 
     def is_without_choice(self, topic: TopicQueues) -> bool:
         """Whether the sticky partition is stalled, and no other one is better."""

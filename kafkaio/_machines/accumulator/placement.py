@@ -61,9 +61,14 @@ class Chooser:
         custom: the user's partitioner.
         ignore_keys: treat records with keys like those without.
         adaptive: give fewer records to partitions with longer queues.
+        rack: prefer partitions with a leader there for records without a key
+            (KIP-1123); None for no preference.
+
+    Attributes:
+        rack: the same.
     """
 
-    __slots__ = ("_adaptive", "_custom", "_dice", "_ignore_keys")
+    __slots__ = ("_adaptive", "_custom", "_dice", "_ignore_keys", "rack")
 
     def __init__(
         self,
@@ -72,11 +77,13 @@ class Chooser:
         custom: Partitioner | None = None,
         ignore_keys: bool = False,
         adaptive: bool = True,
+        rack: str | None = None,
     ) -> None:
         self._dice = dice
         self._custom = custom
         self._ignore_keys = ignore_keys
         self._adaptive = adaptive
+        self.rack: str | None = rack
 
     @property
     def is_custom(self) -> bool:
@@ -127,7 +134,11 @@ class Chooser:
         """
         queues = topic.queues
         loads = None
-        if self._adaptive and len(queues) >= topic.partition_count:
+        # Nothing may ever go to the other racks, so their queues need not be there.
+        is_known = len(queues) >= topic.partition_count or (
+            topic.near and all(number in queues for number in partitions)
+        )
+        if self._adaptive and is_known:
             share = topic.sticky.share
             loads = [
                 queue.load(share) if (queue := queues[number]).waiting else 0
@@ -309,7 +320,7 @@ class Placement:
         batch_size = self._limits.batch_size
         sticky = StickyPartition(min(batch_size, STICKY_BYTES))
         queues = TopicQueues(name, sticky, batch_size)
-        queues.learn(self._view)
+        queues.learn(self._view, self._chooser.rack)
         self._backlog.has_new_topic = True
         self._backlog.topics[name] = queues
         return queues
@@ -436,7 +447,7 @@ class Placement:
         self._availability.learned()
         errors: list[Exception] = []
         for topic in topics:
-            topic.learn(view)
+            topic.learn(view, self._chooser.rack)
             if topic.undesignated:
                 errors += self._designate_waiting(topic)
         # Last: the listener may drop records that just got a partition.

@@ -273,6 +273,8 @@ class TopicQueues:
         partition_count: number of partitions, 0 while that is not known.
         available: the partitions that have a leader.
         leaders: the leaders of these partitions.
+        near: those of them whose leader is in the client's rack, if records without a
+            key are to stay there (KIP-1123).
         queues: the queues so far, by partition number.
         topic_id: its id, None while that is not known.
         undesignated: records that wait for metadata, oldest first.
@@ -287,6 +289,7 @@ class TopicQueues:
     topic_id: UUID | None = None
     available: tuple[int, ...] = ()
     leaders: Mapping[int, int] = field(default_factory=dict)
+    near: tuple[int, ...] = ()
     queues: dict[int, PartitionQueue] = field(default_factory=dict)
     undesignated: deque[Undesignated] = field(default_factory=deque)
     missing: set[int] = field(default_factory=set)
@@ -300,8 +303,13 @@ class TopicQueues:
             queue.is_idle for queue in self.queues.values()
         )
 
-    def learn(self, view: ClusterView) -> None:
-        """Take over new metadata."""
+    def learn(self, view: ClusterView, rack: str | None = None) -> None:
+        """Take over new metadata.
+
+        Args:
+            view: the metadata.
+            rack: where records without a key are to stay; None for anywhere.
+        """
         self.partition_count = view.partition_count(self.name) or 0
         self.topic_id = view.topic_id(self.name)
         if self.missing:
@@ -309,6 +317,13 @@ class TopicQueues:
         partitions = view.partitions(self.name)
         self.leaders = {p.partition: p.leader for p in partitions if p.leader >= 0}
         self.available = tuple(self.leaders)
+        if rack is not None:
+            there = {
+                each.node_id for each in view.brokers.values() if each.rack == rack
+            }
+            self.near = tuple(
+                n for n, leader in self.leaders.items() if leader in there
+            )
         known = {p.partition: p for p in partitions}
         for number, queue in self.queues.items():
             partition = known.get(number)

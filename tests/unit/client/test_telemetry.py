@@ -12,12 +12,23 @@ import pytest
 import pytest_asyncio
 
 import kafkaio
-from kafkaio import Admin, Client, Consumer, Metric, Observer, Producer
+from kafkaio import (
+    Admin,
+    Client,
+    Consumer,
+    Metric,
+    Observer,
+    Producer,
+    TopicPartition,
+)
 from kafkaio._client.client import cluster_of
+from kafkaio._client.telemetry.collector import CONSUMER, SHARE_CONSUMER, Collector
 from kafkaio._client.telemetry.samples import Naming, Samples
+from kafkaio._runtime.observer import AcknowledgedPart, AcquiredPart
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    LockLost,
     RequestTimeout,
     UnsupportedVersion,
     UsageError,
@@ -462,6 +473,58 @@ def test_an_unregistered_metric_may_be_unregistered() -> None:
     admin.unregister_metric(metric)
     admin.unregister_metric(metric)
     assert cluster_of(Client()).telemetry.is_offered is False
+
+
+async def test_share_consumers_have_javas_metrics() -> None:
+    collector = Collector(cluster_of(Client()).statistics)
+    tp = TopicPartition("t", 0)
+    for group in ("share", "other"):
+        collector.heartbeat_answered(group, 0.25)
+    collector.rebalance_completed("other", 0.5)
+    collector.records_acquired("share", 1, 0.5, {tp: AcquiredPart(9, 900, 4)})
+    collector.records_acquired("share", 1, 0.1, {})
+    acknowledged = AcknowledgedPart(5, 2, 0, 1)
+    collector.records_acknowledged("share", 1, 0.1, {tp: acknowledged})
+    lost = LockLost("gone", topic_partition=tp, first_offset=7, last_offset=9)
+    collector.acknowledgement_failed("share", tp, 7, 9, lost)
+    collector.request_answered("ShareFetch", 2, 1, 0.5, 1000)
+    collector.throttled(1, 0.5, "ShareFetch")
+    points = collector.points([SHARE_CONSUMER, CONSUMER], (), {"share"})
+    names = [point.name.removeprefix(PREFIX) for point in points]
+    assert len(names) == len({*names})
+    found = dict(zip(names, (point.value for point in points), strict=True))
+    share = {
+        name.removeprefix("consumer.share."): value
+        for name, value in found.items()
+        if name.startswith("consumer.share.") and not name.endswith(("rate", "hour"))
+    }
+    ago = share.pop("coordinator.last.heartbeat.seconds.ago")
+    assert 0 <= ago < 60
+    assert share.pop("fetch.manager.fetch.latency.avg") == pytest.approx(300)
+    assert share == {
+        "poll.idle.ratio.avg": 0,
+        "coordinator.heartbeat.total": 1,
+        "coordinator.heartbeat.response.time.max": 250,
+        "fetch.manager.fetch.latency.max": 500,
+        "fetch.manager.fetch.total": 2,
+        "fetch.manager.fetch.size.avg": 900,
+        "fetch.manager.fetch.size.max": 900,
+        "fetch.manager.bytes.consumed.total": 900,
+        "fetch.manager.records.consumed.total": 9,
+        "fetch.manager.records.per.request.avg": 9,
+        "fetch.manager.records.per.request.max": 9,
+        "fetch.manager.fetch.throttle.time.avg": 500,
+        "fetch.manager.fetch.throttle.time.max": 500,
+        "fetch.manager.acknowledgements.send.total": 11,
+        "fetch.manager.acknowledgements.error.total": 3,
+    }
+    # The groups of consumers beside it have their own.
+    assert found["consumer.coordinator.heartbeat.total"] == 1
+    assert found["consumer.coordinator.rebalance.total"] == 1
+    alone = collector.points([SHARE_CONSUMER], (), {"share"})
+    names = [point.name.removeprefix(PREFIX) for point in alone]
+    assert "consumer.connection.count" in names
+    assert not any(name.startswith("consumer.coordinator.") for name in names)
 
 
 def test_samples_have_two_windows() -> None:

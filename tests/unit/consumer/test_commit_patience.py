@@ -129,9 +129,10 @@ class World:
 
 
 @asynccontextmanager
-async def world(**topics: int) -> AsyncIterator[World]:
-    topics = topics or {"gone": 1, "kept": 1}
-    async with Broker(nodes=3, topics=topics, memory_transport=True) as broker:
+async def world(version: str | None = None, **topics: int) -> AsyncIterator[World]:
+    options: dict[str, Any] = {} if version is None else {"as_version": version}
+    options["topics"] = topics or {"gone": 1, "kept": 1}
+    async with Broker(nodes=3, memory_transport=True, **options) as broker:
         world = World(broker)
         try:
             yield world
@@ -764,6 +765,45 @@ async def test_offsets_of_a_deleted_topic_abort_a_transaction() -> None:
             async with producer.transaction() as tx:
                 await tx.commit_offsets(consumer, {KEPT: 1})
         await until(lambda: there.committed(KEPT) == 1)
+
+
+@pytest.mark.parametrize("version", ["4.4", "4.3"])
+async def test_offsets_are_of_the_topic_that_was_read(version: str) -> None:
+    async with world(version, gone=1, kept=1, out=1) as there:
+        consumer = await there.member("range", enable_auto_commit=False)
+        producer = kafkaio.Producer(await there.client(), transactional_id="copies")
+        async with producer, kafkaio.Admin(await there.client()) as admin:
+            await there.write(GONE)
+            begun = now()
+            with suppress(TransactionAborted):
+                async with producer.transaction(consumer):
+                    await anext(aiter(consumer))
+                    await admin.delete_topics(["gone"])
+                    await admin.create_topics([kafkaio.admin.NewTopic("gone", 1, 1)])
+            assert now() - begun < 2
+            if version == "4.3":  # it has names alone
+                await until(lambda: there.committed(GONE) == 1)
+                return
+            assert there.committed(GONE) is None
+            await there.write(GONE)
+            async with producer.transaction(consumer):
+                record = await anext(aiter(consumer))
+            assert (record.topic_partition, record.offset) == (GONE, 0)
+            await until(lambda: there.committed(GONE) == 1)
+
+
+async def test_offsets_that_the_user_names_are_of_the_topic_of_that_name() -> None:
+    async with world() as there:
+        await there.write(GONE)
+        group = kafkaio.GroupMetadata("g")
+        producer = kafkaio.Producer(await there.client(), transactional_id="copies")
+        async with producer, kafkaio.Admin(await there.client()) as admin:
+            await producer.partitions_for("gone")
+            await admin.delete_topics(["gone"])
+            await admin.create_topics([kafkaio.admin.NewTopic("gone", 1, 1)])
+            async with producer.transaction() as tx:
+                await tx.commit_offsets(group, {GONE: 1})
+        await until(lambda: there.committed(GONE) == 1)
 
 
 @EVERY

@@ -40,7 +40,7 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
 )
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.types import TopicPartition
+from kafkaio.types import Broker, TopicPartition
 
 LIMITS = Limits(
     batch_size=200,
@@ -54,7 +54,12 @@ LIMITS = Limits(
 LARGE = replace(LIMITS, max_request_size=1_048_576, buffer_memory=10_000_000)
 
 
-def view(leaders: dict[str, list[int]], epoch: int = 0, **errors: int) -> ClusterView:
+def view(
+    leaders: dict[str, list[int]],
+    epoch: int = 0,
+    racks: dict[int, str | None] | None = None,
+    **errors: int,
+) -> ClusterView:
     topics = {
         name: TopicView(
             name,
@@ -67,7 +72,8 @@ def view(leaders: dict[str, list[int]], epoch: int = 0, **errors: int) -> Cluste
     }
     for name, code in errors.items():
         topics[name] = TopicView(name, error=ErrorCode(code))
-    return ClusterView(by_name=topics, number=1)
+    brokers = {n: Broker(n, "h", 1, rack) for n, rack in (racks or {}).items()}
+    return ClusterView(brokers=brokers, by_name=topics, number=1)
 
 
 def record(value: bytes | None = b"v", key: bytes | None = None) -> PlainRecord:
@@ -93,6 +99,7 @@ class Harness:
         limits: Limits = LIMITS,
         *,
         is_idempotent: bool = False,
+        racks: dict[int, str | None] | None = None,
         **chooser: Any,
     ) -> None:
         self.rolls: Iterator[float] = iter([])
@@ -109,7 +116,7 @@ class Harness:
                 on_lost=lambda receipt, count: self.lost.append((receipt, count)),
             ),
         )
-        self.acc.placement.learn(view(leaders or {"t": [0, 0, 1]}))
+        self.acc.placement.learn(view(leaders or {"t": [0, 0, 1]}, racks=racks))
         if self.identity is not None:
             self.identity.obtained(IdAndEpoch(1, 0))
 
@@ -1514,6 +1521,83 @@ def test_keyless_records_leave_a_leader_that_does_not_answer() -> None:
     h.acc.availability.node(0).answered(2.5)
     h.acc.outbox.outlook(2.5)
     assert h.acc.availability.usable(h.acc.backlog.topics["t"]) == (0, 1)
+
+
+# ---- racks (KIP-1123) ----------------------------------------------------------------
+
+RACKS: dict[int, str | None] = {0: "a", 1: "b", 2: None, 3: "a"}
+
+
+def test_keyless_records_stay_in_the_rack() -> None:
+    h = Harness({"t": [0, 1, 2, 3]}, racks=RACKS, rack="a")
+    h.rolls = iter([0.0, 0.4, 0.6, 0.99])
+    found = [h.put(None, b"x" * 500).partition for _ in range(4)]
+    assert found == [0, 0, 3, 3]
+    # Keys and named partitions go where they did.
+    plain = Harness({"t": [0, 1, 2, 3]})
+    for key in (b"a", b"b", b"c", b"d", b"e"):
+        assert h.put(None, key=key).partition == plain.put(None, key=key).partition
+    assert h.put(1).partition == 1
+
+
+def test_keyless_records_leave_the_rack_if_none_there_can_be_written() -> None:
+    h = Harness({"t": [0, 1, 3]}, LARGE, racks=RACKS, rack="a")
+    topic = "t"
+    usable = h.acc.availability.usable
+    h.put(0)
+    topics = h.acc.backlog.topics
+    h.acc.completion.refused(h.take(), RuntimeError("no"), 1.0)
+    assert usable(topics[topic]) == (2,)
+    h.put(2)
+    h.acc.completion.refused(h.take(3), RuntimeError("no"), 1.0)
+    assert usable(topics[topic]) == (1,)
+    assert h.put(None).partition == 1
+    h.put(1)
+    h.acc.completion.refused(h.take(1), RuntimeError("no"), 1.0)
+    assert usable(topics[topic]) == (0, 2)  # all refuse: those in the rack
+    h.acc.placement.learn(view({"t": [-1, 1, -1]}, 1, RACKS))
+    assert usable(topics[topic]) == (1,)  # no leader is left there
+    h.acc.placement.learn(view({"t": [-1, 1, 3]}, 2, RACKS))
+    assert usable(topics[topic]) == (2,)
+
+
+def test_longer_queues_in_the_rack_get_less() -> None:
+    limits = replace(LIMITS, batch_size=100)
+    h = Harness({"t": [0, 1, 3]}, limits, racks=RACKS, rack="a")
+    for _ in range(3):
+        h.put(0, b"x" * 60)
+    h.put(2, b"x" * 60)
+    h.rolls = iter([0.3])  # of weights 1 : 3, though nothing waits for partition 1
+    assert h.put(None).partition == 2
+
+
+def test_rows_of_tables_stay_in_the_rack() -> None:
+    h = Harness({"t": [0, 1, 2, 3]}, LARGE, racks=RACKS, rack="a")
+    assert turns(h, 4) == [0, 3, 0, 3]
+
+
+@given(
+    leaders=st.lists(st.integers(-1, 3), min_size=1, max_size=8),
+    racks=st.lists(st.sampled_from(["a", "b", None]), min_size=4, max_size=4),
+    failed=st.sets(st.integers(0, 7)),
+)
+def test_a_rack_only_narrows_the_choice(
+    leaders: list[int], racks: list[str | None], failed: set[int]
+) -> None:
+    given_racks = dict(enumerate(racks))
+    plain = Harness({"t": leaders}, LARGE, racks=given_racks)
+    aware = Harness({"t": leaders}, LARGE, racks=given_racks, rack="a")
+    for h in (plain, aware):
+        h.put(None)
+        for number in failed & set(range(len(leaders))):
+            h.put(number)
+            queue = h.acc.backlog.topics["t"].queues[number]
+            h.acc.availability.attempt_failed(queue)
+    before, after = (
+        h.acc.availability.usable(h.acc.backlog.topics["t"]) for h in (plain, aware)
+    )
+    near = [n for n in before if leaders[n] >= 0 and racks[leaders[n]] == "a"]
+    assert list(after) == (near or list(before))
 
 
 # ---- rows of tables ------------------------------------------------------------------

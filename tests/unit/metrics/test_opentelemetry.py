@@ -19,7 +19,7 @@ from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.semconv.schemas import Schemas
 from opentelemetry.trace import SpanKind, StatusCode
 
-from kafkaio._runtime.observer import FetchedPart, Observer, guarded
+from kafkaio._runtime.observer import AcquiredPart, FetchedPart, Observer, guarded
 from kafkaio.errors import ArgumentValueError
 from kafkaio.metrics._gauges import GAUGES
 from kafkaio.metrics._semconv import LATEST, METRICS, OPT_IN, OWN_GAUGES, PUBLISHED
@@ -34,6 +34,7 @@ from tests.unit.metrics.test_prometheus import (
     play,
     producer as producer_facts,
     query,
+    share_consumer,
 )
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -194,6 +195,12 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
         "messaging.operation.name": "commit",
         "messaging.operation.type": "settle",
     }
+    ack = {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "ack",
+        "messaging.operation.type": "settle",
+        "messaging.consumer.group.name": "s",
+    }
     sent = backend.points("messaging.client.sent.messages")
     assert [(point.value, dict(point.attributes)) for point in sent] == [
         (20, send),
@@ -205,8 +212,30 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
     assert [(point.sum, dict(point.attributes)) for point in times] == [
         (0.04, send),
         (0.4, poll),
+        (0.6, {**poll, "messaging.consumer.group.name": "s"}),
+        (0.2, ack),
         (0.125, commit),
     ]
+    outcomes = backend.points("kafkaio.share.acknowledged")
+    topic = {"messaging.destination.name": "one"}
+    assert [(point.value, dict(point.attributes)) for point in outcomes] == [
+        (5, {**topic, "kafkaio.outcome": "accepted"}),
+        (2, {**topic, "kafkaio.outcome": "released"}),
+        (1, {**topic, "kafkaio.outcome": "gap"}),
+    ]
+    of_share = {
+        name: [(point.value, dict(point.attributes)) for point in backend.points(name)]
+        for name in found
+        if name.startswith("kafkaio.share.") and name != "kafkaio.share.acknowledged"
+    }
+    assert of_share == {
+        "kafkaio.share.redelivered": [(4, topic)],
+        "kafkaio.share.acknowledgement.failures": [
+            (3, {**topic, "error.type": "LockLost"})
+        ],
+        "kafkaio.share.locks.lost": [(2, topic)],
+        "kafkaio.share.locks.renewed": [(8, topic)],
+    }
     [request] = backend.points("kafkaio.request.duration")
     assert dict(request.attributes) == {"kafkaio.api": "Metadata", "kafkaio.node": 1}
     [queue] = backend.points("kafkaio.producer.queue.time")
@@ -219,8 +248,8 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
 
 def test_gauges_are_read_when_metrics_are_exported(backend: Backend) -> None:
     observer = backend.observer(partition_attributes=True)
-    sources = [client(), producer_facts(), consumer(), query()]
-    kinds = ("client", "producer", "consumer", "query")
+    sources = [client(), producer_facts(), consumer(), share_consumer(), query()]
+    kinds = ("client", "producer", "consumer", "share_consumer", "query")
     for kind, source in zip(kinds, sources, strict=True):
         observer.started(kind, "g", source)
     found = backend.metrics()
@@ -276,6 +305,23 @@ def test_a_fetch_with_records_is_a_span(backend: Backend) -> None:
         "messaging.system": "kafka",
         "messaging.operation.name": "poll",
         "messaging.operation.type": "receive",
+        "messaging.batch.message_count": 9,
+    }
+
+
+def test_what_a_share_consumer_acquired_is_a_span(backend: Backend) -> None:
+    observer = backend.observer()
+    observer.records_acquired("s", 1, 0.5, {})
+    assert backend.spans == []
+    observer.records_acquired("s", 1, 0.4, {ONE: AcquiredPart(9, 900, 4)})
+    [span] = backend.spans
+    assert (span.name, span.kind) == ("poll one", SpanKind.CLIENT)
+    assert span.attributes == {
+        "messaging.system": "kafka",
+        "messaging.operation.name": "poll",
+        "messaging.operation.type": "receive",
+        "messaging.destination.name": "one",
+        "messaging.consumer.group.name": "s",
         "messaging.batch.message_count": 9,
     }
 

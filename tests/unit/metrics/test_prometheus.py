@@ -17,11 +17,13 @@ from prometheus_client import CollectorRegistry
 
 from kafkaio._runtime.observer import (
     AcknowledgedBatch,
+    AcknowledgedPart,
+    AcquiredPart,
     FetchedPart,
     Observer,
     guarded,
 )
-from kafkaio.errors import ConfigurationError, KafkaError
+from kafkaio.errors import ConfigurationError, KafkaError, LockLost
 from kafkaio.metrics._gauges import GAUGES
 from kafkaio.metrics.prometheus import COUNTERS, HISTOGRAMS, PrometheusObserver
 from kafkaio.types import OffsetAndMetadata, TopicPartition
@@ -37,6 +39,7 @@ BATCH = AcknowledgedBatch(
     seconds=0.02,
     attempts=2,
 )
+LOST = LockLost("gone", topic_partition=ONE, first_offset=5, last_offset=7)
 #: Something of each event that is counted.
 EVENTS: dict[str, tuple[Any, ...]] = {
     "connection_opened": (1, "shared", "h", 9),
@@ -55,6 +58,11 @@ EVENTS: dict[str, tuple[Any, ...]] = {
     "delivery_lost": (ONE, OSError("x"), 2),
     "fetch_answered": (1, 0.4, {ONE: FetchedPart(7, 700)}),
     "records_handed_out": (ONE, 7),
+    "records_acquired": ("s", 1, 0.6, {ONE: AcquiredPart(9, 900, 4)}),
+    "records_acknowledged": ("s", 1, 0.2, {ONE: AcknowledgedPart(5, 2, 0, 1)}),
+    "acknowledgement_failed": ("s", ONE, 5, 7, LOST),
+    "lock_lost": ("s", ONE, 5, 6, LOST),
+    "locks_renewed": ("s", 1, ONE, 8),
     "heartbeat_answered": ("g", 0.001),
     "rebalance": ("STABLE", (), (), (ONE,)),
     "rebalance_completed": ("g", 2.0),
@@ -96,6 +104,18 @@ def consumer(lag: int | None = 5, lead: int | None = 9, partition: int = 3) -> F
             "buffered_bytes": 300,
             "idle_seconds": 1.5,
             "partitions": {TopicPartition("one", partition): place},
+        }
+    )
+
+
+def share_consumer() -> Facts:
+    return Facts(
+        {
+            "assigned": 4,
+            "in_flight": 100,
+            "buffered": 60,
+            "buffered_bytes": 6000,
+            "idle_seconds": 2.5,
         }
     )
 
@@ -165,6 +185,20 @@ EXPECTED = {
     "kafkaio_fetched_records_total{client_id=c,topic=one}": 7,
     "kafkaio_fetched_bytes_total{client_id=c,topic=one}": 700,
     "kafkaio_consumed_records_total{client_id=c,topic=one}": 7,
+    "kafkaio_share_fetch_seconds_sum{client_id=c,node=1}": 0.6,
+    "kafkaio_share_acquired_records_total{client_id=c,topic=one}": 9,
+    "kafkaio_share_acquired_bytes_total{client_id=c,topic=one}": 900,
+    "kafkaio_share_redelivered_records_total{client_id=c,topic=one}": 4,
+    "kafkaio_share_acknowledge_seconds_sum{client_id=c,node=1}": 0.2,
+    "kafkaio_share_acknowledged_records_total{client_id=c,outcome=accepted,"
+    "topic=one}": 5,
+    "kafkaio_share_acknowledged_records_total{client_id=c,outcome=released,"
+    "topic=one}": 2,
+    "kafkaio_share_acknowledged_records_total{client_id=c,outcome=gap,topic=one}": 1,
+    "kafkaio_share_failed_acknowledgements_total{client_id=c,error=LockLost,"
+    "topic=one}": 3,
+    "kafkaio_share_lost_locks_total{client_id=c,topic=one}": 2,
+    "kafkaio_share_renewed_locks_total{client_id=c,topic=one}": 8,
     "kafkaio_committed_partitions_total{client_id=c}": 1,
     "kafkaio_commit_seconds_sum{client_id=c}": 0.125,
     "kafkaio_failed_commits_total{client_id=c,group=g}": 1,
@@ -214,10 +248,12 @@ def test_labels_of_partitions_are_for_those_who_want_them() -> None:
 def test_gauges_are_read_at_the_scrape() -> None:
     registry = CollectorRegistry()
     observer = PrometheusObserver(registry, client_id="c")
-    sources = [client(), producer(), consumer(5, 9), consumer(7, 2, 4), query()]
-    for kind, source in zip(
-        ("client", "producer", "consumer", "consumer", "query"), sources, strict=True
-    ):
+    sources = [
+        *(client(), producer(), consumer(5, 9), consumer(7, 2, 4)),
+        *(share_consumer(), query()),
+    ]
+    kinds = ["client", "producer", "consumer", "consumer", "share_consumer", "query"]
+    for kind, source in zip(kinds, sources, strict=True):
         observer.started(kind, "g", source)
     found = values(registry)
     assert found == {
@@ -235,6 +271,11 @@ def test_gauges_are_read_at_the_scrape() -> None:
         "kafkaio_consumer_lag{client_id=c,group=g,topic=one}": 12,
         "kafkaio_consumer_lag_max{client_id=c,group=g,topic=one}": 7,
         "kafkaio_consumer_lead_min{client_id=c,group=g,topic=one}": 2,
+        "kafkaio_share_assigned_partitions{client_id=c,group=g}": 4,
+        "kafkaio_share_records_in_flight{client_id=c,group=g}": 100,
+        "kafkaio_share_buffered_records{client_id=c,group=g}": 60,
+        "kafkaio_share_buffer_bytes{client_id=c,group=g}": 6000,
+        "kafkaio_share_idle_seconds_total{client_id=c,group=g}": 2.5,
         "kafkaio_query_lag{client_id=c,query=g,topic=one}": 8,
         "kafkaio_query_offsets_behind_min{client_id=c,query=g}": 2,
         "kafkaio_query_offsets_behind_max{client_id=c,query=g}": 6,

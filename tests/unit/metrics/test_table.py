@@ -10,23 +10,21 @@ from prometheus_client import CollectorRegistry
 
 from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observer, observes
 from kafkaio.metrics._semconv import METRICS
-from kafkaio.metrics._table import EVENTS as ROWS, WITHOUT_METRIC, topic_of
+from kafkaio.metrics._table import EVENTS as ROWS, PARTS, WITHOUT_METRIC, topic_of
 from kafkaio.metrics.opentelemetry import OpenTelemetryObserver
 from kafkaio.metrics.prometheus import COUNTERS, HISTOGRAMS, PrometheusObserver
 from kafkaio.types import TopicPartition
 from tests.unit.metrics.test_prometheus import BATCH, EVENTS, KIND, ONE, values
 
-PARTS = "fetched_part"
-
 
 def test_every_event_has_a_row_or_is_named_as_one_without() -> None:
     events = {name for name in vars(Observer) if not name.startswith("_")}
     assert not ROWS.keys() & WITHOUT_METRIC
-    rows = (ROWS.keys() | WITHOUT_METRIC) - {PARTS}
+    rows = (ROWS.keys() | WITHOUT_METRIC) - PARTS
     assert rows == events - {"started", "closed"}
 
 
-@pytest.mark.parametrize("event", sorted(ROWS.keys() - {PARTS}))
+@pytest.mark.parametrize("event", sorted(ROWS.keys() - PARTS))
 def test_a_row_reads_the_arguments_of_its_event(event: str) -> None:
     row = ROWS[event]
     expected = list(signature(getattr(Observer, event)).parameters.values())[1:]
@@ -55,7 +53,9 @@ def test_an_exporter_observes_what_it_has_a_metric_for() -> None:
     ):
         observed = {name for name in EVENTS if name in vars(exporter)}
         assert observed == {
-            name for name, row in ROWS.items() if getattr(row, kind) and name != PARTS
+            name
+            for name, row in ROWS.items()
+            if getattr(row, kind) and name not in PARTS
         }
     assert not observes(OpenTelemetryObserver(), "request_sent")
 

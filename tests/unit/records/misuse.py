@@ -89,6 +89,8 @@ def good(dice: random.Random) -> list[object]:
     cursor = codec.RecordCursor(RECORDS, 0, 3, ORIGIN, 3)
     handout = codec.Handout(lambda: False)
     handout.cursor, handout.credit = cursor.copy(), 3
+    acquired = codec.Acquired("t", 0, 0, 2, 1, 5, None)
+    of_share = codec.AcquiredCursor(cursor, [acquired], 0)
     return [
         writer,
         receipt,
@@ -96,6 +98,9 @@ def good(dice: random.Random) -> list[object]:
         codec.Delivery(receipt, 0, 5),
         codec.Delivery(settled, dice.choice([0, 2, *HUGE[:2]]), 5),
         cursor,
+        acquired,
+        of_share,
+        next(of_share.copy()),
         handout,
         codec.RecordStream(handout, lambda: 5),
         codec.BatchHeader(BATCH),

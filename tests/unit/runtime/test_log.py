@@ -12,11 +12,18 @@ import kafkaio
 from kafkaio import TopicPartition
 from kafkaio._runtime import log
 from kafkaio._runtime.log import Failing, Limiter, LogObserver, attach_log
-from kafkaio._runtime.observer import Observer, guarded
+from kafkaio._runtime.observer import (
+    AcknowledgedPart,
+    AcquiredPart,
+    Observer,
+    guarded,
+)
 from kafkaio.errors import (
+    AcknowledgeFailed,
     AuthenticationError,
     BrokerNotAvailable,
     ConnectionLost,
+    LockLost,
     RebalanceInProgress,
     RequestTimeout,
 )
@@ -128,6 +135,31 @@ def test_warnings_name_the_subject_and_the_cause(
         "kafkaio.producer",
         *["kafkaio.client"] * 2,
     ]
+
+
+def test_what_share_consumers_lose_is_a_warning(
+    observer: LogObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kafkaio")
+    place = {"topic_partition": ONE, "first_offset": 5, "last_offset": 7}
+    failed = AcknowledgeFailed("one-0 at offsets 5 to 7: no answer", **place)
+    lost = LockLost("one-0 at offsets 5 to 7: the lock has run out", **place)
+    observer.started("share_consumer", "s", Observer())
+    observer.acknowledgement_failed("s", ONE, 5, 7, failed)
+    observer.lock_lost("s", ONE, 5, 7, lost)
+    observer.lock_lost("s", ONE, 8, 9, lost)  # of the same partition, too soon
+    observer.acknowledgements_missing("s", 500, 31.0)
+    assert lines(caplog, logging.INFO) == ["[me] share consumer 's' started"]
+    assert warnings(caplog) == [
+        "[me] group 's': an acknowledgement did not count, or that is unknown, so that "
+        "the records may be delivered again: one-0 at offsets 5 to 7: no answer",
+        "[me] group 's': locks of records without a decision were lost, so that they "
+        "are delivered again: one-0 at offsets 5 to 7: the lock has run out",
+        "[me] group 's': nothing is fetched: 500 records, as many as max_in_flight "
+        "allows, were handed out without a decision, and none was acknowledged for "
+        "31 s; call ack(), release() or reject() for each record",
+    ]
+    assert {record.name for record in caplog.records} == {"kafkaio.consumer"}
 
 
 def test_warnings_are_rationed(
@@ -251,6 +283,7 @@ def test_every_event_has_its_line(
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafkaio")
     offset = kafkaio.OffsetAndMetadata(5)
+    lost = LockLost("gone", topic_partition=ONE, first_offset=5, last_offset=7)
     given: dict[str, tuple[Any, ...]] = {
         "started": ("consumer", "g", None),
         "closed": ("producer", "p", None),
@@ -273,6 +306,13 @@ def test_every_event_has_its_line(
         "commit_failed": ("g", OSError("x")),
         "new_partitions": ((ONE,),),
         "positions_missing": ({ONE: "it has no leader"},),
+        "records_acquired": ("s", 1, 0.6, {ONE: AcquiredPart(9, 900, 4)}),
+        "records_acknowledged": ("s", 1, 0.2, {ONE: AcknowledgedPart(5, 2, 3, 1)}),
+        "acknowledgement_failed": ("s", ONE, 5, 7, lost),
+        "lock_lost": ("s", ONE, 5, 7, lost),
+        "locks_renewed": ("s", 1, ONE, 8),
+        "acknowledgements_missing": ("s", 500, 31.0),
+        "dead_letters_at_broker": ("s", "dlq.jobs"),
         "query_lag": ("q", {ONE: 7}),
         "telemetry_ended": (ValueError("no"),),
         "authenticated": (1, "shared", "SCRAM-SHA-256", 3600.0, 0.2),
@@ -291,6 +331,13 @@ def test_every_event_has_its_line(
     assert "Fetch v17 answered by broker 1 after 12.3 ms" in caplog.text
     assert "committed one-0: 5" in caplog.text
     assert "because too old" in caplog.text
+    for text in (
+        "one-0: 9 records acquired for group 's', 4 of them delivered before; 900 b",
+        "one-0: group 's' has accepted 5 records, released 2, rejected 3; 1 offsets",
+        "one-0: the locks of 8 records of group 's' renewed",
+        "the brokers write the dead letters of group 's' to topic 'dlq.jobs'",
+    ):
+        assert text in caplog.text
     assert "authenticated by SCRAM-SHA-256 at broker 1 (shared) for 3600.0 s" in (
         caplog.text
     )

@@ -1,0 +1,146 @@
+"""How many records each leader may be asked for, so that a bound holds over all.
+
+``max_in_flight`` bounds the records that are locked for a share consumer. Each fetch in
+flight may bring more, so that it reserves its part until it is answered.
+
+`ShareRoom` is fair among leaders. One with records gets an equal part of what is free;
+one whose last answer was empty gets little, because it would keep its part for as long
+as the fetch waits at the broker. While there is less room than leaders, they take
+turns, in the order in which they asked, with fetches that wait shortly.
+
+In the acquire mode ``record_limit`` the bound is exact. In ``batch_optimized`` a leader
+locks whole batches, and exceeds its part by at most one. Fetches to several leaders are
+in flight at once only if the room that is left covers one batch more of each, as large
+as the largest that came so far. So what is locked exceeds ``max_in_flight`` by at most
+one batch, unless several leaders send their first, or a larger one, at the same time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: An idle leader is asked for this part of what is its due.
+_IDLE_PART = 8
+
+
+class Grant(NamedTuple):
+    """What one fetch may ask for.
+
+    Attributes:
+        records: the most records.
+        size: the most bytes.
+        is_scarce: whether other leaders may be waiting for the room that this fetch
+            keeps, so that it should wait shortly.
+    """
+
+    records: int
+    size: int
+    is_scarce: bool
+
+
+class ShareRoom:
+    """Divides the room for locked records and for fetched bytes among leaders.
+
+    Args:
+        max_records: the most records that are locked at a time.
+        max_bytes: the most bytes that are fetched and not handed out.
+        max_answer: the most bytes of one answer.
+        is_exact: whether leaders lock no more records than they are asked for.
+    """
+
+    __slots__ = (
+        "_idle",
+        "_is_exact",
+        "_largest",
+        "_max_answer",
+        "_max_bytes",
+        "_max_records",
+        "_reserved",
+        "_waiting",
+    )
+
+    def __init__(
+        self, max_records: int, max_bytes: int, max_answer: int, *, is_exact: bool
+    ) -> None:
+        self._max_records = max_records
+        self._max_bytes = max_bytes
+        self._max_answer = max_answer
+        self._is_exact = is_exact
+        # The fetches in flight, by leader.
+        self._reserved = dict[int, Grant]()
+        # The leaders that found no room, in the order in which they asked.
+        self._waiting = dict[int, None]()
+        # Leaders whose last answer was empty.
+        self._idle = set[int]()
+        # Records of the largest range that was acquired so far.
+        self._largest = 1
+
+    def __repr__(self) -> str:
+        return (
+            f"<ShareRoom {self._max_records} | {len(self._reserved)} in flight, "
+            f"{len(self._waiting)} wait>"
+        )
+
+    @property
+    def in_flight(self) -> int:
+        """The number of fetches in flight."""
+        return len(self._reserved)
+
+    def ask(
+        self, node_id: int, *, locked: int, freed: int, buffered: int, leaders: int
+    ) -> Grant | None:
+        """Reserve room for a fetch; None if it is another leader's turn, or for none.
+
+        Args:
+            node_id: the leader. It has no fetch in flight.
+            locked: how many records are locked, over all leaders.
+            freed: how many of these the same request acknowledges.
+            buffered: how many bytes are fetched and not handed out.
+            leaders: how many leaders are fetched from.
+        """
+        self._waiting.setdefault(node_id)
+        before = list(self._waiting).index(node_id)
+        beside = len(self._reserved)
+        spare = 0 if self._is_exact else self._largest - 1
+        free = self._max_records - locked + freed
+        free -= sum(grant.records + spare for grant in self._reserved.values())
+        if beside:
+            free -= spare
+        free_bytes = self._max_bytes - buffered
+        free_bytes -= sum(grant.size for grant in self._reserved.values())
+        if free <= before or free_bytes <= before:
+            return None
+        rest = max(leaders - beside, 1)
+        records = max(1, free // rest)
+        if node_id in self._idle and rest > 1:
+            records = max(1, records // _IDLE_PART)
+        size = max(1, min(self._max_answer, free_bytes // rest))
+        # What is left for the next leader.
+        left = free - records - (spare if beside else 2 * spare)
+        grant = Grant(records, size, is_scarce=rest > 1 and left < rest - 1)
+        del self._waiting[node_id]
+        self._reserved[node_id] = grant
+        return grant
+
+    def answered(self, node_id: int, acquired: int, largest: int) -> None:
+        """Note that a fetch was answered; its records count as locked from now on.
+
+        Args:
+            node_id: the leader.
+            acquired: how many records it locked.
+            largest: records of the largest range of these.
+        """
+        self._reserved.pop(node_id, None)
+        self._largest = max(self._largest, largest)
+        if acquired:
+            self._idle.discard(node_id)
+        else:
+            self._idle.add(node_id)
+
+    def unanswered(self, node_id: int) -> None:
+        """Note that a fetch will not be answered, or was refused."""
+        self._reserved.pop(node_id, None)
+
+    def leave(self, node_id: int) -> None:
+        """Note that a leader is not to be fetched from now; it loses its turn."""
+        self._waiting.pop(node_id, None)

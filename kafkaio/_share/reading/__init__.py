@@ -1,0 +1,1 @@
+"""What is between fetched data and the user: buffers, batches, iterators."""
