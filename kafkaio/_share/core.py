@@ -28,7 +28,7 @@ from kafkaio._machines.share.session import TopicIdPartition
 from kafkaio._records.batch import Acquired
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
-from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio._share.acknowledging import Acknowledgements
@@ -100,6 +100,8 @@ class ShareCore:
         self._handlers: dict[HandlersPort, None] = {}
         self._undo: list[Callable[[], None]] = []
         self._has_left = False
+        # Seconds that reads have waited for records.
+        self._idle = 0.0
         # When the last decision was made, and whether it was reported since that there
         # is none.
         self._decided_at = -inf
@@ -153,6 +155,7 @@ class ShareCore:
             ]
             self._supervisor.start(self._watch_locks)
             self.life.started()
+            self._report_reads()
             self._add_to_telemetry()
             self._member.subscribe(self.subscription)
             self._supervisor.start_soon(self._member.run, "group")
@@ -186,10 +189,17 @@ class ShareCore:
 
     def _add_to_telemetry(self) -> None:
         remove = self.cluster.telemetry.add_user(
-            "consumer", self, self._resource, lambda: None
+            "consumer.share", self, self._resource, self._report_reads
         )
         if not self.owns_cluster:  # else the last push comes after all else has ended
             self._undo.append(remove)
+
+    def _report_reads(self) -> None:
+        # Counting what is handed out costs something, so it is done for those who ask.
+        is_observed = observes(self.observer, "records_handed_out")
+        self._reader.on_handed = (
+            self.observer.records_handed_out if is_observed else None
+        )
 
     def _resource(self) -> dict[str, str]:
         """Return the labels of the metrics of this consumer, by Java's names."""
@@ -397,7 +407,11 @@ class ShareCore:
 
     async def wait_for_news(self, until: float | None) -> None:
         """See `EnginePort`."""
-        await self._news.wait(until)
+        began = now()
+        try:
+            await self._news.wait(until)
+        finally:
+            self._idle += now() - began
 
     def notify(self) -> None:
         """See `EnginePort`."""
@@ -532,6 +546,7 @@ class ShareCore:
             failed=acks.failed_count,
             lost=acks.lost_count,
             renewed=acks.renewed_count,
+            idle_seconds=self._idle,
         )
 
     async def client_instance_id(self, within: float) -> UUID:

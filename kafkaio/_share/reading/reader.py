@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._consumer.batch import DecodedPiece, Frame, Piece, size_of
-from kafkaio._consumer.reading.buffers import Buffers, PartitionBuffer
+from kafkaio._consumer.reading.buffers import Buffers, Fetched, PartitionBuffer
 from kafkaio._consumer.reading.deserialization import Deserialization
 from kafkaio._consumer.reading.deserializers import is_passing
 from kafkaio._consumer.reading.preparation import Preparation, Spawn
@@ -203,7 +203,8 @@ class ShareReader:
             located(error, part.tp, end)
             self.failed(error)
         frame = Frame(len(part.data))
-        self.buffers.add_each(part.tp, claims(acquisition, batches), frame)
+        for batch, claim in claims(acquisition, batches):
+            self.buffers.add(part.tp, Fetched([batch], claim, frame))
         self.buffers.compact()
         self._on_news()
 
