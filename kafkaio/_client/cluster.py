@@ -230,14 +230,19 @@ class Cluster:
         self.observer.started("client", self.config.client_id, self)
 
     async def _first_answer(self, deadline: float, servers: str) -> None:
+        resolved_by = now() + self.config.bootstrap_resolve_timeout_ms / 1000
         with anyio.CancelScope(deadline=deadline):
             # One attempt may fail for a reason that passes, such as a broker that is
             # starting. The updater goes on trying; only a final failure ends the wait.
             while not self._metadata.view.number:
-                await self._metadata.attempted.wait()
+                limit = resolved_by if self._nodes.is_unresolved else math.inf
+                with anyio.CancelScope(deadline=limit):
+                    await self._metadata.attempted.wait()
                 failure = self._metadata.failure
                 if failure is not None and self._is_final(failure):
                     raise failure
+                if self._nodes.is_unresolved and now() >= resolved_by:
+                    raise self._unresolved()
             return
         failure = self._metadata.failure
         if failure is None and self._pool.awaits_credentials:
@@ -247,6 +252,17 @@ class Cluster:
             )
         why = self._metadata.why_late() or f"no answer yet from {servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
+
+    def _unresolved(self) -> BrokerNotAvailable:
+        limit = self.config.bootstrap_resolve_timeout_ms
+        when = f" within {limit / 1000:g} s" if limit else ""
+        failure = self._metadata.failure
+        error = BrokerNotAvailable(
+            f"no name of a bootstrap server could be resolved{when} "
+            f"(bootstrap_resolve_timeout_ms={limit}): {failure}"
+        )
+        error.__cause__ = failure
+        return error
 
     def why_undescribed(self) -> str:
         """Why the metadata is late, for error messages; empty if it is not."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
+from socket import gaierror
 from typing import Final
 
 from kafkaio._client.retry import race
@@ -37,11 +38,16 @@ class Nodes:
         pool: the connections.
         recovers: whether the bootstrap servers are tried, too, where brokers cannot be
             reached (KIP-899).
+
+    Attributes:
+        is_unresolved: whether no bootstrap server was reached because the name of none
+            could be resolved; of the last attempt.
     """
 
     def __init__(self, pool: Pool, *, recovers: bool = True) -> None:
         self._pool = pool
         self._recovers = recovers
+        self.is_unresolved: bool = False
         self._known: dict[int, Broker] = {}
         self._cluster_id: str | None = None
 
@@ -159,6 +165,15 @@ class Nodes:
             partial(self._pool.connection, id_, ConnectionClass.SHARED) for id_ in order
         ]
         won, failures = await race(attempts, HEAD_START)
+        self.is_unresolved = (
+            not won
+            and self.is_bootstrapping
+            and all(
+                # Nothing but a look-up raises it.
+                isinstance(failure.__cause__, gaierror | UnicodeError)
+                for failure in failures
+            )
+        )
         if won:
             return won[0]
         if not any(failure.retriable for failure in failures):

@@ -172,6 +172,13 @@ class ClientConfig:
         "without a successful metadata update (KIP-1102).",
         bounds=_FROM_0,
     )
+    bootstrap_resolve_timeout_ms: int = option(
+        0,
+        "How long the client waits at its start while the name of no bootstrap server "
+        "can be resolved (KIP-909). 0: the first look-up decides. Names that can be "
+        "resolved are tried until the time limit of ``start``, whatever this says.",
+        bounds=_FROM_0,
+    )
     metadata_cluster_check_enable: bool = option(
         True,  # noqa: FBT003
         "Every connection to a known broker says which broker of which cluster is "

@@ -41,6 +41,8 @@ _JAAS: Final = "sasl.jaas.config"
 _HANDLER: Final = "sasl.login.callback.handler.class"
 _CLIENT_HANDLER: Final = "sasl.client.callback.handler.class"
 _OAUTH: Final = "sasl.oauthbearer."
+#: How the properties begin, behind that, by which brokers verify tokens.
+_OF_BROKERS: Final = ("allow.unverified.", "clock.skew.", "expected.", "jwks.")
 _ASSERTION: Final = f"{_OAUTH}assertion."
 _PROVIDER: Final = "use sasl_oauth_token_provider instead"
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -354,6 +356,11 @@ class _Properties:
             ConfigurationError: names the property.
         """
         for name in sorted(self._given):
+            if name.removeprefix(_OAUTH).startswith(_OF_BROKERS):
+                raise ConfigurationError(
+                    f"{name} is a broker's: a client does not verify tokens; leave it "
+                    "out"
+                )
             raise ConfigurationError(
                 f"{name} has no meaning here: kafkaio does not have it, or it needs "
                 "sasl.mechanism=OAUTHBEARER"

@@ -41,6 +41,7 @@ class ClientOptions(TypedDict, total=False):
     metadata_max_idle_ms: int
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
     metadata_recovery_rebootstrap_trigger_ms: int
+    bootstrap_resolve_timeout_ms: int
     metadata_cluster_check_enable: bool
     bootstrap_controllers: str | Sequence[str]
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]

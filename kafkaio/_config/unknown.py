@@ -43,6 +43,9 @@ FOREIGN: Mapping[str, str] = {
     "queue_buffering_max_kbytes": "use buffer_memory, in bytes, instead",
     "queued_max_messages_kbytes": "use fetch_buffer_bytes instead",
     "queued_min_messages": "use fetch_buffer_bytes instead",
+    "buffer_memory_allocation_strategy": (
+        "leave it out: the batches of kafkaio take memory as they grow"
+    ),
     "consumer_timeout_ms": "use poll(timeout=...), in seconds, instead",
     "rebalance_timeout_ms": "use max_poll_interval_ms instead",
     "topic_metadata_refresh_interval_ms": "use metadata_max_age_ms instead",

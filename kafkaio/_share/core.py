@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Final
@@ -27,7 +28,7 @@ from kafkaio._machines.share.session import TopicIdPartition
 from kafkaio._records.batch import Acquired
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
-from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio._share.acknowledging import Acknowledgements
@@ -35,11 +36,14 @@ from kafkaio._share.leaders import ShareLeaders
 from kafkaio._share.member import ShareMember
 from kafkaio._share.ports import HandlersPort, ReaderPort
 from kafkaio._share.statistics import ShareConsumerStatistics
-from kafkaio.errors import KafkaError
+from kafkaio.errors import KafkaError, RequestTimeout
 from kafkaio.types import Metric, TopicPartition
 
 #: Seconds that closing may take, unless the caller sets another limit.
 CLOSE_TIMEOUT: Final = 30.0
+#: Updates of the metadata that a start waits for: the first may have been requested
+#: before the topics were named.
+_LOOKS: Final = 2
 #: Seconds for closing after a start that failed.
 _AFTER_START: Final = 1.0
 #: How much of the time to close may be spent on handlers.
@@ -95,6 +99,8 @@ class ShareCore:
         self._handlers: dict[HandlersPort, None] = {}
         self._undo: list[Callable[[], None]] = []
         self._has_left = False
+        # Seconds that reads have waited for records.
+        self._idle = 0.0
         # When the last decision was made, and whether it was reported since that there
         # is none.
         self._decided_at = -inf
@@ -147,6 +153,7 @@ class ShareCore:
             ]
             self._supervisor.start(self._watch_locks)
             self.life.started()
+            self._report_reads()
             self._add_to_telemetry()
             self._member.subscribe(self.subscription)
             self._supervisor.start_soon(self._member.run, "group")
@@ -158,20 +165,39 @@ class ShareCore:
 
     async def _join(self, within: float | None) -> None:
         limit = self.config.default_api_timeout_ms / 1000
-        # The names of topics are known before the assignment comes.
-        await self.cluster.refresh(limit)
+        with suppress(RequestTimeout):
+            await self._find_topics(limit)
         # A coordinator that answers may take long. One that is silent, or refuses for a
         # passing reason, ends a start without a time limit.
         await self._member.wait_joined(
             self._check_life, limit if within is None else None
         )
 
+    async def _find_topics(self, limit: float) -> None:
+        # Else it would be unknown whether there is anything that can be assigned.
+        for _ in range(_LOOKS):
+            topics, view = self.subscription, self.cluster.view
+            if isinstance(topics, frozenset):
+                if all(map(partial(_is_described, view), topics)):
+                    return
+                self.cluster.request_refresh(*topics)
+            else:
+                self.cluster.request_refresh()
+            await self.cluster.wait_for_update(limit)
+
     def _add_to_telemetry(self) -> None:
         remove = self.cluster.telemetry.add_user(
-            "consumer", self, self._resource, lambda: None
+            "consumer.share", self, self._resource, self._report_reads
         )
         if not self.owns_cluster:  # else the last push comes after all else has ended
             self._undo.append(remove)
+
+    def _report_reads(self) -> None:
+        # Counting what is handed out costs something, so it is done for those who ask.
+        is_observed = observes(self.observer, "records_handed_out")
+        self._reader.on_handed = (
+            self.observer.records_handed_out if is_observed else None
+        )
 
     def _resource(self) -> dict[str, str]:
         """Return the labels of the metrics of this consumer, by Java's names."""
@@ -327,6 +353,7 @@ class ShareCore:
     def _crashed(self, cause: BaseException) -> None:
         del cause  # the lifecycle has it
         self._stop_reading()
+        self._member.changed.notify_all()
         self._acks.end(self.life.why_unusable)
 
     def _failed(self, error: KafkaError) -> None:
@@ -378,7 +405,11 @@ class ShareCore:
 
     async def wait_for_news(self, until: float | None) -> None:
         """See `EnginePort`."""
-        await self._news.wait(until)
+        began = now()
+        try:
+            await self._news.wait(until)
+        finally:
+            self._idle += now() - began
 
     def notify(self) -> None:
         """See `EnginePort`."""
@@ -477,6 +508,7 @@ class ShareCore:
             failed=acks.failed_count,
             lost=acks.lost_count,
             renewed=acks.renewed_count,
+            idle_seconds=self._idle,
         )
 
     async def client_instance_id(self, within: float) -> UUID:
@@ -496,3 +528,7 @@ class ShareCore:
     def unregister_metric(self, metric: Metric) -> None:
         """Push a metric no longer."""
         self.cluster.telemetry.unregister(metric)
+
+
+def _is_described(view: ClusterView, topic: str) -> bool:
+    return view.partition_count(topic) is not None or bool(view.topic_error(topic))

@@ -451,8 +451,8 @@ class Leader:
         self._check_asked(found, sent)
         if sent.acks is not None:
             self._take_acks(sent.acks, found, lock)
-        count, largest = self._take_records(found, sent, lock)
-        parts.room.answered(self.node_id, count, largest)
+        count = self._take_records(found, sent, lock)
+        parts.room.answered(self.node_id, count)
         if count:
             parts.on_acquired()
         self._take_errors(found, answer.node_endpoints)
@@ -523,10 +523,9 @@ class Leader:
 
     def _take_records(
         self, found: Mapping[TopicIdPartition, Answered], sent: _Sent, lock: float
-    ) -> tuple[int, int]:
-        """Take what was acquired; return how many records, and the largest range."""
-        parts, at = self._parts, now()
-        count = largest = 0
+    ) -> int:
+        """Take what was acquired; return how many records."""
+        parts, at, count = self._parts, now(), 0
         reports = dict[TopicPartition, AcquiredPart]()
         for each, part in found.items():
             if not part.acquired:
@@ -547,7 +546,7 @@ class Leader:
                 if acquired.delivery_count > 1
             )
             reports[tp] = AcquiredPart(sum(sizes), len(part.data), again)
-            count, largest = count + sum(sizes), max(largest, *sizes)
+            count += sum(sizes)
             self._hand_over(each, tp, taken, part.data)
         acks = parts.acks
         acks.acquired += count
@@ -555,7 +554,7 @@ class Leader:
         parts.cluster.observer.records_acquired(
             parts.config.group_id, self.node_id, at - sent.at, reports
         )
-        return count, largest
+        return count
 
     def _hand_over(
         self,

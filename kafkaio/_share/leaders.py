@@ -95,7 +95,8 @@ class ShareLeaders:
         self._leaders: dict[int, Leader] = {}
         self._scopes: dict[int, TaskScope] = {}
         self._leader_end = Broadcast()
-        self._is_closing = False
+        # The partitions as they were reported last.
+        self._reported = frozenset[TopicPartition]()
 
     def __repr__(self) -> str:
         return f"<ShareLeaders {sorted(self._leaders)} | {self._room}>"
@@ -122,25 +123,25 @@ class ShareLeaders:
 
     def assign(self, partitions: Collection[TopicIdPartition]) -> None:
         """Fetch from these partitions, and from no others."""
-        before = self.partitions.named
         self.partitions.assign(partitions)
-        self._report(before)
-
-    def _report(self, before: frozenset[TopicPartition]) -> None:
-        after = self.partitions.named
-        if after != before:
-            state = "STABLE" if self._may_fetch() else "FENCED"
-            self._observer.rebalance(state, after - before, before - after, ())
 
     def update(self) -> None:
         """Check the leaders again: the metadata changed."""
         self.partitions.update()
 
     def _changed(self) -> None:
-        if not self._is_closing:
+        if not self.is_stopped:
             for node_id in self.partitions.nodes - self._leaders.keys():
                 self._start(node_id)
+        self._report()
         self.wake()
+
+    def _report(self) -> None:
+        before, self._reported = self._reported, self.partitions.named
+        assigned, gone = self._reported - before, before - self._reported
+        if assigned or gone:
+            state = "STABLE" if self._may_fetch() else "FENCED"
+            self._observer.rebalance(state, assigned, gone, ())
 
     def _start(self, node_id: int) -> None:
         leader = self._leaders[node_id] = Leader(node_id, self._parts)
@@ -167,7 +168,7 @@ class ShareLeaders:
         del self._leaders[node_id], self._scopes[node_id]
         self._leader_end.notify_all()
         # Partitions may have come back to it while it closed its session.
-        if not self._is_closing and node_id in self.partitions.nodes:
+        if not self.is_stopped and node_id in self.partitions.nodes:
             self._start(node_id)
 
     # ---- the end ---------------------------------------------------------------------
@@ -185,7 +186,7 @@ class ShareLeaders:
         Args:
             deadline: a time of the loop's clock.
         """
-        self.is_stopped = self._is_closing = True
+        self.is_stopped = True
         for leader in self._leaders.values():
             leader.finish()
         limit = now() + self._longest_wait + _LAST_ANSWERS
@@ -195,7 +196,7 @@ class ShareLeaders:
 
     def end(self) -> None:
         """Cancel what goes on, and close the connections: all locks are freed."""
-        self.is_stopped = self._is_closing = True
+        self.is_stopped = True
         for scope in self._scopes.values():
             scope.cancel()
         self._cluster.end_class(self.connection_class)

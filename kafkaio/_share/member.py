@@ -64,9 +64,9 @@ _JOIN: Final = 0
 #: Answers in a row without an assignment after which a member is taken to get none. The
 #: coordinator computes assignments beside its answers.
 _SPARED: Final = 3
-#: Seconds that a request to leave is repeated, at most: it is for the other members,
-#: who would get the partitions at the end of the session anyway.
-_LEAVING: Final = 30.0
+#: Seconds that a request to leave is repeated, at most. Nobody waits for it: locks are
+#: freed with the sessions, and the group forgets a silent member by itself.
+_LEAVING: Final = 10.0
 
 
 class ShareMember:

@@ -6,7 +6,7 @@ ledger, and brings fetched data. The *reader* keeps fetched data until it is han
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -34,7 +34,14 @@ class FetchedPart(NamedTuple):
 
 
 class ReaderPort(Protocol):
-    """The reader, as the engine uses it."""
+    """The reader, as the engine uses it.
+
+    Attributes:
+        on_handed: called with a partition and a number of records that were taken of
+            it; None without an observer.
+    """
+
+    on_handed: Callable[[TopicPartition, int], None] | None
 
     @property
     def wants(self) -> bool:

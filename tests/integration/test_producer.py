@@ -26,8 +26,10 @@ from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafkaio.serde import SerializationContext, Topic
 from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.kafka._releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import Record, TopicPartition
+from tests.support.java import Toolbox
 from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(180)
@@ -360,3 +362,41 @@ async def test_delivery_timeout_with_a_paused_broker(
                     break
                 except DeliveryTimeout:
                     continue
+
+
+@pytest.mark.kafka_versions("2.1", "4.4+")
+@pytest.mark.parametrize("which", ["kafkaio", "java"])
+async def test_records_without_a_key_stay_in_the_rack(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory, which: str
+) -> None:
+    servers, topic = real_kafka_cluster.bootstrap_servers, cluster_topic(6)
+    home = real_kafka_cluster.node_ids[1]
+    values = [b"%d" % number for number in range(300)]
+    options = {"client_rack": f"r{home}"}
+    async with asyncio.timeout(HANGS), Client(servers, **options) as client:
+        if which == "java":
+            # So many small batches that each partition of the rack gets some.
+            properties = {
+                "partitioner.rack.aware": "true",
+                "client.rack": f"r{home}",
+                "batch.size": "100",
+            }
+            words = [f"--command-property={k}={v}" for k, v in properties.items()]
+            output = await Toolbox(find_release()).run(
+                *("org.apache.kafka.tools.ConsoleProducer", "--topic", topic),
+                *("--bootstrap-server", servers, *words),
+                stdin="".join(f"{value.decode()}\n" for value in values),
+            )
+            assert output.returncode == 0, output.stderr
+        else:
+            async with Producer(
+                client, partitioner_rack_aware=True, batch_size=100
+            ) as producer:
+                await producer.send_many(topic, values)
+        view = await client._cluster.wait_for_topics([topic])
+        inside = {n.partition for n in view.partitions(topic) if n.leader == home}
+        sizes = {
+            number: len(await read_all(client, topic, number, 0)) for number in range(6)
+        }
+    assert {number for number, size in sizes.items() if size} == inside
+    assert sum(sizes.values()) == len(values)

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from kafkaio._client import Client, Leader
+from kafkaio._config import ClientConfig
 from kafkaio.protocol import messages
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -16,7 +17,7 @@ from kafkaio.protocol.messages.list_offsets import (
 from kafkaio.testing.kafka import Kafka, real_kafka as choose
 from kafkaio.testing.kafka._source import parse_bootstrap
 from kafkaio.testing.pytest_plugin import TopicFactory
-from kafkaio.types import TopicPartition
+from kafkaio.types import Broker, TopicPartition
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -92,3 +93,37 @@ async def test_a_cluster_that_was_replaced(
         answer = await client.request(request, Leader(TopicPartition(name, 1)))
         assert answer.topics[0].partitions[0].offset == 0
         await client.close()
+
+
+@pytest.mark.kafka_versions("4.4+")
+@pytest.mark.parametrize("has_login", [False, True])
+async def test_a_broker_refuses_who_expects_another_cluster(has_login: bool) -> None:
+    users = {"alice": "a"}
+    login = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "alice",
+        "sasl_password": "a",
+    }
+    lost: list[str] = []
+
+    class Lost:
+        def connection_lost(self, node: int, kind: str, cause: object) -> None:
+            if cause is not None:
+                lost.append(str(cause))
+
+    async with choose(sasl=True, users=users) as kafka:
+        config = ClientConfig.of(
+            kafka.bootstrap("SASL") if has_login else kafka.bootstrap_servers,
+            login if has_login else {},
+        )
+        async with Client.from_config(config, observer=Lost()) as client:
+            [node] = client.cluster.brokers
+            await client.request(messages.ListGroupsRequest(), Broker(node))
+            right = client.cluster.cluster_id
+            pool = client._cluster._pool
+            pool._cluster_id = "AAAAAAAAAAAAAAAAAAAAAA"
+            pool.close_node(node)
+            await client.request(messages.ListGroupsRequest(), Broker(node))
+            assert pool._cluster_id == right
+    assert f"it is not broker {node} of cluster AAAA" in lost[0]

@@ -95,6 +95,18 @@ class VersionNegotiation:
             node_id=identity.node_id if is_known else -1,
         )
 
+    def ask_again(self) -> bool:
+        """Ask once more, after a login, if the broker then compares who it has to be.
+
+        Returns:
+            Whether to ask.
+        """
+        known = self.versions.max_version(ApiKey.API_VERSIONS) or 0
+        if self._identity.cluster_id is None or known <= UNADDRESSED:
+            return False
+        self.version = UNADDRESSED + 1
+        return True
+
     def receive(self, frame: Buffer) -> ApiVersionsResponse:
         """Take the answer.
 

@@ -457,7 +457,13 @@ class ConnectionMachine:
         renew_at = inf if session.is_short else session.renew_at
         self.pipeline.hold_from = min(renew_at, session.ends_at)
         self._renew_at = session.renew_at
-        self._ready(now)
+        is_first = self.state is ConnectionState.AUTHENTICATING
+        if is_first and self._negotiation.ask_again():
+            # Before a login brokers do not compare who they are taken for.
+            self._fire(ConnectionEvent.CHECK_DUE)
+            self._negotiate(now)
+        else:
+            self._ready(now)
 
     def _renewal(self, now: float) -> Renewal | None:
         """Decide whether the session has to be renewed now."""

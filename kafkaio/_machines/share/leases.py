@@ -105,8 +105,8 @@ class Lease:
                 kept.append((start, min(end, first - 1), before))
             if end > last:
                 kept.append((max(start, last + 1), end, before))
-        kept.sort()
-        self._locks = kept
+        # What is acknowledged needs no deadline any more.
+        self._locks = sorted(each for each in kept if self.is_open(each[0], each[1]))
         self._note_deadline()
 
     def renewable(self, now: float, longest: float) -> list[tuple[int, int]]:

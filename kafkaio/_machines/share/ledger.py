@@ -515,16 +515,17 @@ class ShareLedger:
                 del leader.queued[lease]
         leader.queued_since = now if leader.queued else None
         renewed = self._due_renewals(leader, now, room) if may_renew else {}
+        if leader.has_renewed:
+            for tp in fresh.keys() & renewed.keys():
+                fresh[tp] += renewed.pop(tp)
+        # Until then that may be refused, and void decisions. Those go first.
+        for tp, runs in renewed.items():
+            leader.wait(tp, Group(sorted_runs(runs)))
         soon = now + leader.margin
         for tp, runs in fresh.items():
             urgent = [run for run in runs if run.deadline <= soon]
             sound = [run for run in runs if run.deadline > soon]
-            # Until a leader has renewed locks, that may be refused, and void decisions.
-            if leader.has_renewed:
-                sound += renewed.pop(tp, ())
             leader.wait(tp, Group(sorted_runs(urgent)), Group(sorted_runs(sound)))
-        for tp, runs in renewed.items():
-            leader.wait(tp, Group(sorted_runs(runs)))
 
     def _due_renewals(
         self, leader: _Leader, now: float, room: int

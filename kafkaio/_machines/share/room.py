@@ -9,10 +9,11 @@ as the fetch waits at the broker. While there is less room than leaders, they ta
 turns, in the order in which they asked, with fetches that wait shortly.
 
 In the acquire mode ``record_limit`` the bound is exact. In ``batch_optimized`` a leader
-locks whole batches, and exceeds its part by at most one. Fetches to several leaders are
-in flight at once only if the room that is left covers one batch more of each, as large
-as the largest that came so far. So what is locked exceeds ``max_in_flight`` by at most
-one batch, unless several leaders send their first, or a larger one, at the same time.
+locks whole batches, and exceeds its part by at most one of them. Fetches to several
+leaders are in flight at once only if the room covers what each of them may lock beyond
+its part, by the largest such excess so far. So what is locked exceeds ``max_in_flight``
+by at most one batch, except for the first time that several leaders exceed their parts
+at once, or by more than before.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class ShareRoom:
     """
 
     __slots__ = (
+        "_excess",
         "_idle",
         "_is_exact",
-        "_largest",
         "_max_answer",
         "_max_bytes",
         "_max_records",
@@ -72,8 +73,8 @@ class ShareRoom:
         self._waiting = dict[int, None]()
         # Leaders whose last answer was empty.
         self._idle = set[int]()
-        # Records of the largest range that was acquired so far.
-        self._largest = 1
+        # The most records that an answer brought beyond what was asked for.
+        self._excess = 0
 
     def __repr__(self) -> str:
         return (
@@ -101,7 +102,7 @@ class ShareRoom:
         self._waiting.setdefault(node_id)
         before = list(self._waiting).index(node_id)
         beside = len(self._reserved)
-        spare = 0 if self._is_exact else self._largest - 1
+        spare = 0 if self._is_exact else self._excess
         free = self._max_records - locked + freed
         free -= sum(grant.records + spare for grant in self._reserved.values())
         if beside:
@@ -122,16 +123,16 @@ class ShareRoom:
         self._reserved[node_id] = grant
         return grant
 
-    def answered(self, node_id: int, acquired: int, largest: int) -> None:
+    def answered(self, node_id: int, acquired: int) -> None:
         """Note that a fetch was answered; its records count as locked from now on.
 
         Args:
             node_id: the leader.
             acquired: how many records it locked.
-            largest: records of the largest range of these.
         """
-        self._reserved.pop(node_id, None)
-        self._largest = max(self._largest, largest)
+        grant = self._reserved.pop(node_id, None)
+        if grant is not None:
+            self._excess = max(self._excess, acquired - grant.records)
         if acquired:
             self._idle.discard(node_id)
         else:

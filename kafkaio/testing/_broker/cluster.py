@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+#: The features whose highest level is in force in a new cluster.
+_FINALIZED: Final = frozenset({"group.version", "share.version"})
 _VERIFICATION: Final = "transaction.partition.verification.enable"
 #: Expiration of a producer that writes nothing, and the interval of the check.
 _PRODUCER_EXPIRATION: Final = ("producer.id.expiration.ms", 86_400_000)
@@ -150,6 +152,8 @@ class EmbeddedCluster:
         self.checks_first_sequence = True
         # When idle producers were looked for.
         self._producers_checked_ms = self.clock.wall_ms()
+        #: Called after every change of a feature's level.
+        self.feature_changed: list[Callable[[str, int], None]] = []
         #: Called after every change of the configs of brokers or groups.
         self.configs_changed: list[Callable[[], None]] = []
         #: Settings for the group coordinators, which are created on first use.
@@ -233,12 +237,18 @@ class EmbeddedCluster:
 
     def level_of(self, name: str) -> int:
         """The finalized level of a feature."""
-        return self.features.get(name, 1 if name == "group.version" else 0)
+        default = self.highest_levels.get(name, 0) if name in _FINALIZED else 0
+        return self.features.get(name, default)
 
     @property
     def has_consumer_groups(self) -> bool:
         """Whether the level of ``group.version`` allows groups of KIP-848."""
         return self.level_of("group.version") > 0
+
+    @property
+    def has_share_groups(self) -> bool:
+        """Whether the level of ``share.version`` allows share groups (KIP-932)."""
+        return self.level_of("share.version") > 0
 
     def set_feature(self, name: str, level: int) -> None:
         """Change the finalized level of a feature.
@@ -255,6 +265,8 @@ class EmbeddedCluster:
         if self.level_of(name) != level:
             self.features[name] = level
             self.features_epoch += 1
+            for notify in list(self.feature_changed):
+                notify(name, level)
 
     @property
     def verifies_transactions(self) -> bool:

@@ -181,6 +181,7 @@ class ServerConnection:
         self._frames: deque[Buffer] = deque()
         self._wakeup = Wakeup()
         self._is_open = True
+        self._when_closed: list[Callable[[], None]] = []
         # The request that is being handled; there is one at a time.
         self._current = _Exchange(RequestHeader())
 
@@ -203,6 +204,7 @@ class ServerConnection:
         self._frames.clear()
         self._server.disconnected(self)
         self._wakeup.notify()
+        self._closed()
 
     # ---- what handlers call ------------------------------------------------------
 
@@ -266,6 +268,13 @@ class ServerConnection:
         if code is not None:
             raise Refusal(code)
 
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        """Call a function when the connection ends; at once if it has ended."""
+        if self._is_open:
+            self._when_closed.append(callback)
+        else:
+            callback()
+
     def metadata_lag(self) -> float:
         """Seconds by which a fault delays what nodes know of this request's change."""
         return self._current.seconds(Action.METADATA_LAG)
@@ -277,6 +286,12 @@ class ServerConnection:
         self._is_open = False
         self._transport.abort()
         self._wakeup.notify()
+        self._closed()
+
+    def _closed(self) -> None:
+        callbacks, self._when_closed = self._when_closed, []
+        for callback in callbacks:
+            callback()
 
     def resumed(self) -> None:
         """Continue: the node is no longer paused."""

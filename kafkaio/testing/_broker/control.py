@@ -90,6 +90,25 @@ class TransactionControlPort(Protocol):
         """Make the checks that a jump of the clock has passed."""
 
 
+class ShareControlPort(Protocol):
+    """The leaders of share partitions, as `Control` sees them."""
+
+    def expire_locks(self, group: str, topic_partition: tuple[str, int] | None) -> int:
+        """End locks of a group now; return how many partitions had any."""
+
+    def end_sessions(self, group: str, member_id: str | None) -> int:
+        """Forget sessions of a group; return how many there were."""
+
+    def node_killed(self, node_id: int) -> None:
+        """Forget what a node has in memory, as it is when a process is killed."""
+
+    def clock_moved(self) -> None:
+        """Handle every deadline that a jump of the clock has passed."""
+
+    def close(self) -> None:
+        """Stop every timer."""
+
+
 @public("kafkaio.testing")
 class Control:
     """Controls a running cluster: nodes, leaders, coordinators, groups, time.
@@ -104,11 +123,13 @@ class Control:
         nodes: Mapping[int, BrokerNode],
         groups: Callable[[], GroupControlPort],
         transactions: Callable[[], TransactionControlPort],
+        shares: Callable[[], ShareControlPort],
     ) -> None:
         self._cluster = cluster
         self._nodes = nodes
         self._groups = groups
         self._transactions = transactions
+        self._shares = shares
 
     def _partition(self, topic: str, partition: int) -> EmbeddedPartition:
         found = self._cluster.topics.get(topic)
@@ -391,6 +412,7 @@ class Control:
         # jump.
         self._groups().clock_moved()
         self._transactions().clock_moved()
+        self._shares().clock_moved()
         self._cluster.flush()
         self._cluster.tidy()
 
@@ -437,6 +459,8 @@ class Control:
         """Kill a node: its connections break before other nodes become leaders."""
         node = self._node(node_id)
         if node.is_up:
+            # What members of share groups hold is not freed, but forgotten.
+            self._shares().node_killed(node_id)
             await node.stop()
             self._cluster.node_down(node_id)
 

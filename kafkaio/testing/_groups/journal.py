@@ -35,8 +35,9 @@ from kafkaio.testing._groups.records import (
     read_offset,
     restore,
 )
+from kafkaio.testing._groups.share import ShareGroup
 
-Group = ClassicGroup | Kip848Group
+Group = ClassicGroup | Kip848Group | ShareGroup
 
 #: The values written last, by key. For a classic group, it is the object itself and its
 #: number of changes: another object under the same name is another group.
@@ -68,6 +69,8 @@ class Journal:
 
     def save(self, group: Group) -> None:
         """Write what changed; a classic group only while it is stable or empty."""
+        if isinstance(group, ShareGroup):
+            return
         if isinstance(group, Kip848Group):
             self._save_kip848(group)
         # A rebalance in progress is not written: the next coordinator could not
@@ -98,7 +101,7 @@ class Journal:
     def remove(self, group_id: str) -> None:
         """Delete all records of a group, except its committed offsets."""
         self._replace(group_id, {}, [])
-        del self._written[group_id]
+        self._written.pop(group_id, None)
 
     def _replace(
         self, group_id: str, written: _Written, changed: list[KeyValue]

@@ -1,6 +1,8 @@
 """The view of the cluster: when it is fetched, what it says, where it starts over."""
 
 import asyncio
+import socket
+from collections.abc import Collection
 from dataclasses import replace
 
 import anyio
@@ -8,6 +10,7 @@ import pytest
 
 from kafkaio._client import ALL_TOPICS, Client, ClusterView
 from kafkaio._config import ClientConfig
+from kafkaio._net.transport import Dial, DialOptions, FrameSinkPort, TransportPort
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -179,6 +182,74 @@ async def test_a_bootstrap_server_without_an_address_is_told_at_once(
         assert at == start
         assert "no-such-host.invalid:9092: resolve name" in why
         assert "not known" in why
+
+
+def unresolved(cluster: FakeCluster, hosts: Collection[str]) -> Dial:
+    """A dial for which these hosts have no address."""
+
+    async def dial(
+        host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
+        if host in hosts:
+            cause = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            raise BrokerNotAvailable(f"{host}: resolve name: {cause}") from cause
+        return await cluster.dial(host, port, sink, options)
+
+    return dial
+
+
+@pytest.mark.parametrize(("limit", "within"), [(0, ""), (2_000, " within 2 s")])
+async def test_names_stay_unresolved_for_so_long(
+    cluster: FakeCluster, limit: int, within: str
+) -> None:
+    config = ClientConfig(
+        bootstrap_servers=(("nowhere", 1), ("neither", 1)),
+        bootstrap_resolve_timeout_ms=limit,
+    )
+    dial = unresolved(cluster, {"nowhere", "neither"})
+    client, began = Client.from_config(config, dial=dial), now()
+    with pytest.raises(
+        BrokerNotAvailable, match=f"could be resolved{within} .*neither"
+    ):
+        await client.start()
+    assert now() - began == pytest.approx(limit / 1000, abs=0.01)
+
+
+async def test_the_time_of_start_goes_before_names(cluster: FakeCluster) -> None:
+    config = ClientConfig(
+        bootstrap_servers=(("nowhere", 1),), bootstrap_resolve_timeout_ms=60_000
+    )
+    client = Client.from_config(config, dial=unresolved(cluster, {"nowhere"}))
+    with pytest.raises(BrokerNotAvailable, match=r"did not answer: .*nowhere"):
+        await client.start(timeout=3)
+    assert now() == pytest.approx(3, abs=0.01)
+
+
+async def test_one_name_that_is_resolved_is_enough(cluster: FakeCluster) -> None:
+    cluster.stop(0)
+    config = ClientConfig(
+        bootstrap_servers=(("nowhere", 1), *cluster.bootstrap_servers[:1])
+    )
+    client = Client.from_config(config, dial=unresolved(cluster, {"nowhere"}))
+    starting = asyncio.create_task(client.start())
+    await anyio.sleep(5)
+    cluster.start(0)
+    await starting
+    await client.close()
+
+
+async def test_a_name_that_is_resolved_later(cluster: FakeCluster) -> None:
+    hosts = {node.host for node in cluster.nodes.values()}
+    config = ClientConfig(
+        bootstrap_servers=cluster.bootstrap_servers,
+        bootstrap_resolve_timeout_ms=10_000,
+    )
+    client = Client.from_config(config, dial=unresolved(cluster, hosts))
+    starting = asyncio.create_task(client.start())
+    await anyio.sleep(5)
+    hosts.clear()
+    await starting
+    await client.close()
 
 
 async def test_waiting_for_a_topic_without_brokers(cluster: FakeCluster) -> None:

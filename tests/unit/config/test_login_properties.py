@@ -452,7 +452,7 @@ SHORT = {
             "OAUTHBEARER",
             None,
             {"url": URL, "id": "a", "secret": SECRET, "oauth_jwks_x": "y"},
-            "sasl.oauthbearer.jwks.x has no meaning here",
+            "sasl.oauthbearer.jwks.x is a broker's",
         ),
         ("PLAIN", None, {"oauth_scope": "x"}, "scope has no meaning here"),
         ("OAUTHBEARER", None, {}, "needs sasl_oauth_token_provider"),

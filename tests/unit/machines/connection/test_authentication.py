@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from kafkaio._machines.connection.handshake import ClientIdentity
 from kafkaio._machines.connection.machine import (
     Closing,
     ConnectionMachine,
@@ -35,6 +36,7 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._framing import FrameBuffer
 from kafkaio.protocol._headers import decode_request, encode_response
 from kafkaio.protocol._message import Request, Response
@@ -67,11 +69,17 @@ def frame(header: Any, response: Response) -> bytes:
 class Wire:
     """A machine, what it wrote that has no answer yet, and the time."""
 
-    def __init__(self, *, lifetime_ms: int = 0, **mechanism: Any) -> None:
+    def __init__(
+        self,
+        *,
+        lifetime_ms: int = 0,
+        identity: ClientIdentity = IDENTITY,
+        **mechanism: Any,
+    ) -> None:
         self.lifetime_ms = lifetime_ms
         self.mechanism = mechanism
         self.now = 0.0
-        self.machine = ConnectionMachine(IDENTITY, 0.0)
+        self.machine = ConnectionMachine(identity, 0.0)
         self.unanswered: list[Any] = []
         self.machine.opened(0.0, Rounds(**mechanism), 0.5)
 
@@ -170,6 +178,51 @@ def test_authentication_has_the_reserved_ids() -> None:
         wire.answer()
     assert seen == [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]
     assert next_reserved_id(17) == RESERVED_IDS
+
+
+IDENTIFYING = replace(IDENTITY, cluster_id="c", node_id=1, first_version=5)
+NEWEST = replace(
+    VERSIONS,
+    api_keys=[
+        each
+        if each.api_key != ApiKey.API_VERSIONS
+        else ApiVersion(api_key=ApiKey.API_VERSIONS, max_version=5)
+        for each in VERSIONS.api_keys
+    ],
+)
+
+
+def test_a_broker_is_told_after_the_login_who_it_has_to_be() -> None:
+    wire = Wire(identity=IDENTIFYING)
+    wire.written()
+    wire.answer(NEWEST)
+    wire.written()
+    while wire.machine.state is ConnectionState.AUTHENTICATING:
+        wire.answer()
+        wire.written()
+    assert wire.machine.state is ConnectionState.CHECKING
+    assert not wire.machine.is_usable
+    [header] = wire.unanswered
+    assert header.request_api_version == 5
+    wire.answer(NEWEST)
+    assert wire.machine.is_usable
+    assert wire.written() == []
+    assert wire.machine.session is not None
+
+
+def test_another_broker_refuses_after_the_login() -> None:
+    wire = Wire(identity=IDENTIFYING)
+    wire.written()
+    wire.answer(NEWEST)
+    wire.written()
+    while wire.machine.state is ConnectionState.AUTHENTICATING:
+        wire.answer()
+        wire.written()
+    refusal = ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    closing = wire.answer(refusal)
+    assert isinstance(closing, Closing)
+    assert "not broker 1 of cluster c" in str(closing.cause)
+    assert wire.machine.state is ConnectionState.CLOSED
 
 
 def test_a_refused_authentication_closes_the_connection() -> None:
