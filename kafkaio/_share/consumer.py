@@ -8,7 +8,7 @@ what hands records out.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Self, Unpack, overload
 from uuid import UUID
 
@@ -350,7 +350,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
 
     # Reading
 
-    def __aiter__(self) -> AsyncIterator[ShareRecord[K_co, V_co]]:
+    def __aiter__(self) -> ShareRecordIterator[K_co, V_co]:
         """Return an iterator over records, for ``async for``.
 
         A step waits for the next record as long as it takes. If cancelled, none was
