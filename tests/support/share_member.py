@@ -130,13 +130,22 @@ def settle(journal: Journal, got: Sequence[Any], answers: dict[int, Any]) -> Non
 
 
 class Watch:
-    """Observes a share consumer, and journals the locks that were lost."""
+    """Observes a share consumer, and journals the locks that it lost."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    def share_lock_lost(self, *what: object) -> None:
-        self._journal.tell("lock-lost", [str(each) for each in what])
+    def lock_lost(
+        self,
+        group: str,
+        partition: kafkaio.TopicPartition,
+        first_offset: int,
+        last_offset: int,
+        error: kafkaio.LockLost,
+    ) -> None:
+        del group
+        what = [partition.partition, first_offset, last_offset, str(error)]
+        self._journal.tell("lost", [what])
 
 
 async def ours(orders: Orders, ends: threading.Event) -> None:
@@ -148,6 +157,7 @@ async def ours(orders: Orders, ends: threading.Event) -> None:
         group_id=orders.group,
         client_id=orders.name,
         max_in_flight=orders.most,
+        observer=Watch(journal),
     )
     async with share:
         journal.tell("started")

@@ -21,7 +21,7 @@ import os
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -175,13 +175,19 @@ class SharePeer:
             raise RuntimeError(f"{self!r} ended with {status}")
 
 
-def events_of(journal: Path) -> Iterator[dict[str, Any]]:
-    """The complete lines of a journal."""
-    if not journal.exists():
-        return
-    data = journal.read_bytes()
-    for line in data[: data.rfind(b"\n") + 1].splitlines():
+def events_of(journal: Path, start: int = 0) -> Iterator[dict[str, Any]]:
+    """The complete lines of a journal, from a byte on."""
+    for line in _lines(journal, start):
         yield json.loads(line)
+
+
+def _lines(journal: Path, start: int) -> list[bytes]:
+    if not journal.exists():
+        return []
+    with journal.open("rb") as file:
+        file.seek(start)
+        data = file.read()
+    return data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
 
 
 @dataclass(frozen=True)
@@ -203,62 +209,98 @@ class Delivery:
 
 @dataclass
 class Deliveries:
-    """What all members of a group got and accepted.
+    """What all members of a group got and accepted, as far as their journals say it.
+
+    Args:
+        directory: where the journals are.
 
     Attributes:
         numbers: the number of each record, by partition and offset.
-        got: the deliveries of each record in the order of their times.
+        got: the deliveries of each record.
         accepted: when its acceptance was answered, for the first time.
-        refused: the reasons for which acceptances were refused.
+        told: the members that were told that a record was theirs no longer: their
+            acceptance was refused, or kafkaio reported the lock as lost.
+        gone: the members that have left; those that were killed have not.
+        last_at: the time of the last delivery.
     """
 
+    directory: Path
     numbers: dict[_Place, int] = field(default_factory=dict)
     got: dict[_Place, list[Delivery]] = field(default_factory=dict)
     accepted: dict[_Place, float] = field(default_factory=dict)
-    refused: dict[_Place, list[tuple[str, str]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
+    told: dict[_Place, set[str]] = field(default_factory=lambda: defaultdict(set))
+    gone: set[str] = field(default_factory=set)
+    last_at: float = 0.0
+    _read: dict[Path, int] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, journals: Iterable[Path]) -> Self:
-        """Read journals, those of members that were killed as well."""
-        found = cls()
-        for journal in journals:
-            for event in events_of(journal):
-                found._add(event)
-        for deliveries in found.got.values():
-            deliveries.sort(key=lambda each: each.at)
-        return found
+    def update(self) -> None:
+        """Read what members have journalled since the last call.
+
+        Raises:
+            AssertionError: a member has failed.
+        """
+        for journal in sorted(self.directory.glob("*.jsonl")):
+            for line in _lines(journal, self._read.get(journal, 0)):
+                self._read[journal] = self._read.get(journal, 0) + len(line)
+                self._add(json.loads(line))
 
     def _add(self, event: dict[str, Any]) -> None:
-        at, member = event["at"], event["member"]
+        at, member, what = event["at"], event["member"], event["what"]
         match event["event"]:
             case "got":
-                for partition, offset, number, count, *rest in event["what"]:
-                    place = partition, offset
-                    self.numbers[place] = number
-                    delivery = Delivery(at, member, count, any(rest))
-                    self.got.setdefault(place, []).append(delivery)
+                self._got(at, member, what)
             case "accepted":
-                for partition, offset, _ in event["what"]:
+                for partition, offset, _ in what:
                     before = self.accepted.get((partition, offset), at)
                     self.accepted[partition, offset] = min(before, at)
             case "refused":
-                for partition, offset, reason in event["what"]:
-                    self.refused[partition, offset].append((member, reason))
-            case "failed":
-                raise AssertionError(f"{member} failed: {event['what']}")
-            case _:
-                pass
+                for partition, offset, _ in what:
+                    self.told[partition, offset].add(member)
+            case "lost":
+                for partition, first, last, _ in what:
+                    for offset in range(first, last + 1):
+                        self.told[partition, offset].add(member)
+            case other:
+                self._ended(other, member, what)
 
-    def missing(self, wanted: Iterable[int]) -> set[int]:
-        """Those of some numbers that no member has accepted with success."""
-        done = {self.numbers[place] for place in self.accepted if place in self.numbers}
-        return set(wanted) - done
+    def _got(self, at: float, member: str, what: list[Any]) -> None:
+        self.last_at = max(self.last_at, at)
+        for partition, offset, number, count, *rest in what:
+            self.numbers[partition, offset] = number
+            delivery = Delivery(at, member, count, any(rest))
+            self.got.setdefault((partition, offset), []).append(delivery)
 
-    def unseen(self, wanted: Iterable[int]) -> set[int]:
-        """Those of some numbers that no member has got."""
-        return set(wanted) - set(self.numbers.values())
+    def _ended(self, how: str, member: str, why: object) -> None:
+        if how == "failed":
+            raise AssertionError(f"{member} failed: {why}")
+        if how == "left":
+            self.gone.add(member)
+
+    @property
+    def done(self) -> set[int]:
+        """The numbers whose acceptance a leader has answered with success."""
+        return {self.numbers[place] for place in self.accepted if place in self.numbers}
+
+    def of(self, member: str) -> set[int]:
+        """The numbers that one member has got."""
+        return {
+            self.numbers[place]
+            for place, row in self.got.items()
+            if any(each.member == member for each in row)
+        }
+
+    def dead(self, limit: int) -> set[int]:
+        """The numbers without an accepted acceptance that had all their deliveries."""
+        return {
+            self.numbers[place]
+            for place, row in self.got.items()
+            if place not in self.accepted and max(it.count for it in row) >= limit
+        }
+
+    @property
+    def seen(self) -> set[int]:
+        """The numbers that a member has got."""
+        return set(self.numbers.values())
 
     def most(self) -> int:
         """The highest delivery count that a member was told."""
@@ -270,15 +312,24 @@ class Deliveries:
         return sum(len(row) > 1 for row in self.got.values())
 
     def unannounced(self) -> list[tuple[_Place, list[Delivery]]]:
-        """Records that were delivered twice, and no member was told so.
+        """Records that were delivered several times, and nobody was told.
 
-        Of several deliveries all but one have a count above 1, or are said to be lost.
+        Of several deliveries to members that live, all but one have a count above 1,
+        or their member was told that the record is its own no longer.
         """
-        return [
-            (place, row)
-            for place, row in self.got.items()
-            if sum(each.count <= 1 and not each.is_lost for each in row) > 1
-        ]
+        found = []
+        for place, row in self.got.items():
+            quiet = {
+                each.member
+                for each in row
+                if each.count <= 1
+                and not each.is_lost
+                and each.member in self.gone
+                and each.member not in self.told.get(place, ())
+            }
+            if len(quiet) > 1:
+                found.append((place, row))
+        return found
 
     def after_acceptance(self) -> list[tuple[_Place, float, Delivery]]:
         """Deliveries anew of records whose acceptance had been answered before.
@@ -287,10 +338,8 @@ class Deliveries:
         delivery has no higher count than those before the answer.
         """
         found = []
-        for place, row in self.got.items():
-            at = self.accepted.get(place)
-            if at is None:
-                continue
+        for place, at in self.accepted.items():
+            row = self.got.get(place, [])
             before = max((it.count for it in row if it.at <= at), default=0)
             found += [(place, at, it) for it in row if it.at > at and it.count > before]
         return found
