@@ -91,7 +91,11 @@ class ShareReader:
         self.on_handed: Callable[[TopicPartition, int], None] | None = None
         self._on_change = on_change
         self._on_news = on_news
-        self._accepts = config.acknowledgement == "implicit"
+        self._is_implicit = config.acknowledgement == "implicit"
+        # Whether the next step accepts what was handed out before.
+        self._accepts = self._is_implicit
+        # Whether records are handed out as they came.
+        self._is_raw = False
         self._undeserializable = _DECISIONS[config.undeserializable]
         self._patience = config.default_api_timeout_ms / 1000
         self._checks_crcs = config.check_crcs
@@ -128,8 +132,23 @@ class ShareReader:
         """Use the serdes of the topics of a selection, and the options for others."""
         deserializers = self.deserialization.deserializers
         if deserializers.use(wanted.typed_after(deserializers.topics)):
-            self.handout.convert = self.deserialization.convert
+            self._convert()
             self.deserialization.start_over()
+
+    def _convert(self) -> None:
+        self.handout.convert = None if self._is_raw else self.deserialization.convert
+
+    def hand_to_tasks(self, *, begins: bool) -> None:
+        """Begin to hand records to many tasks, or end that.
+
+        In between, records are handed out as they came, and the tasks deserialize them;
+        and each task decides about its records, also with implicit acknowledgement.
+        """
+        self._is_raw = begins
+        self._accepts = not begins and self._is_implicit
+        self._convert()
+        self.deserialization.start_over()
+        self.pause()
 
     # The engine's side (`ReaderPort`)
 
