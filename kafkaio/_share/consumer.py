@@ -329,6 +329,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
             ClosedError: the consumer was started before.
         """
         await self._core.start(_limit(timeout))
+        self._reads.time_slice.start()
 
     async def close(self, timeout: float | None = None) -> None:
         """Release what has no decision, send the last acknowledgements, and leave.

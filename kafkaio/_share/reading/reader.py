@@ -36,6 +36,7 @@ from kafkaio._records.batch import (
     Batch,
     Decompressor,
     Handout,
+    acquired_of,
     read_batches,
 )
 from kafkaio._runtime.clock import now
@@ -435,7 +436,11 @@ class ShareReader:
         if held_between(chunk.acquired, piece.next_offset, end) == piece.remaining:
             return piece
         # Some were lost while they waited: a cursor would count them.
-        return piece.take(limit)
+        return [
+            record
+            for record in piece
+            if acquired_of(record).is_held(record.offset)  # type: ignore[arg-type]
+        ]
 
     def _handed_run(self, chunk: AcquiredCursor, first: int) -> Part:
         # Note that the records of a chunk from an offset on were handed out at once.
@@ -545,9 +550,11 @@ class ShareReader:
     ) -> bool:
         # Now, and not on arrival: its bytes pass through the processor's cache once.
         # Nobody needs the batch if its records were lost, or released, meanwhile.
-        if self._checks_crcs and not acquisition.is_over:
+        if not acquisition.is_over:
             try:
-                batch.check_crc()
+                if self._checks_crcs:
+                    batch.check_crc()
+                _check_place(buffer, acquisition)
             except CorruptRecord as error:
                 self._give_up(buffer, error, is_sound=False)
                 return False
@@ -626,6 +633,21 @@ def _cursor_of(buffer: _Buffer) -> AcquiredCursor:
     chunk = buffer.chunk
     assert isinstance(chunk, AcquiredCursor), "every chunk of this reader is one"
     return chunk
+
+
+def _check_place(buffer: _Buffer, acquisition: Acquisition) -> None:
+    # The checksum does not cover where a batch begins. One that claims to be behind its
+    # place would make gaps of records that exist.
+    if len(buffer.batches) < 2:
+        return
+    (batch, _, _), (following, claim, _) = buffer.batches[0], buffer.batches[1]
+    if claim.acquisition is not acquisition or following.magic != 2:
+        return
+    if following.base_offset < batch.next_offset:
+        raise CorruptRecord(
+            f"the batch of offsets up to {batch.last_offset} stands before one that "
+            f"begins at {following.base_offset}"
+        )
 
 
 def _end_of_unsound(buffer: _Buffer, acquisition: Acquisition) -> int:
