@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 #: The features whose highest level is in force in a new cluster.
 _FINALIZED: Final = frozenset({"group.version", "share.version"})
 _VERIFICATION: Final = "transaction.partition.verification.enable"
@@ -92,7 +93,7 @@ class Topic:
     @property
     def is_internal(self) -> bool:
         """Whether it is a topic that brokers create for their own use."""
-        return self.name in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
+        return self.name in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC}
 
 
 class EmbeddedCluster:
@@ -305,6 +306,15 @@ class EmbeddedCluster:
         return topic.partitions[number]
 
     # ---- groups ------------------------------------------------------------------
+
+    def share_state_topic(self) -> Topic:
+        """The topic that the states of share partitions are written to.
+
+        Creates it if there is none yet.
+        """
+        return self.topics.get(SHARE_STATE_TOPIC) or self._create_internal(
+            SHARE_STATE_TOPIC, "share.coordinator.state.topic"
+        )
 
     def offsets_partition(self, group: str) -> EmbeddedPartition:
         """The partition of a group's offsets; its leader coordinates the group.
