@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 #: The features whose highest level is in force in a new cluster.
 _FINALIZED: Final = frozenset({"group.version", "share.version"})
 _VERIFICATION: Final = "transaction.partition.verification.enable"
@@ -92,7 +93,7 @@ class Topic:
     @property
     def is_internal(self) -> bool:
         """Whether it is a topic that brokers create for their own use."""
-        return self.name in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
+        return self.name in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC}
 
 
 class EmbeddedCluster:
@@ -150,6 +151,9 @@ class EmbeddedCluster:
         self.release_verifies = True
         #: Whether leaders want the first sequence of a new epoch to be 0 in TV2.
         self.checks_first_sequence = True
+        #: Whether the epochs of KIP-848 groups are those of Kafka 4.4: another assignor
+        #: starts one, and the target of a group that becomes empty has it at once.
+        self.has_groups_of_4_4 = True
         # When idle producers were looked for.
         self._producers_checked_ms = self.clock.wall_ms()
         #: Called after every change of a feature's level.
@@ -305,6 +309,15 @@ class EmbeddedCluster:
         return topic.partitions[number]
 
     # ---- groups ------------------------------------------------------------------
+
+    def share_state_topic(self) -> Topic:
+        """The topic that the states of share partitions are written to.
+
+        Creates it if there is none yet.
+        """
+        return self.topics.get(SHARE_STATE_TOPIC) or self._create_internal(
+            SHARE_STATE_TOPIC, "share.coordinator.state.topic"
+        )
 
     def offsets_partition(self, group: str) -> EmbeddedPartition:
         """The partition of a group's offsets; its leader coordinates the group.

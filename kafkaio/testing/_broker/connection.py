@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -254,6 +254,21 @@ class ServerConnection:
                 self._current.count(rule)
                 return rule.fault.code
         return None
+
+    def check_whole(self, codes: Collection[ErrorCode]) -> None:
+        """Raise the error that a fault demands, if it is one of these.
+
+        For an API with an error code for each partition, some of whose errors are those
+        of a whole request.
+
+        Raises:
+            Refusal: with that error.
+        """
+        for rule in self._current.rules:
+            fault = rule.fault
+            if fault.action is Action.ERROR and fault.code in codes:
+                self._current.count(rule)
+                raise Refusal(fault.code)
 
     def check(self, topic: str, partition: int = -1) -> None:
         """Raise the error that a fault demands for a partition, if any.

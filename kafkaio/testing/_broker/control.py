@@ -99,6 +99,9 @@ class ShareControlPort(Protocol):
     def end_sessions(self, group: str, member_id: str | None) -> int:
         """Forget sessions of a group; return how many there were."""
 
+    def node_stopping(self, node_id: int) -> None:
+        """Free what members hold on a node that shuts down."""
+
     def node_killed(self, node_id: int) -> None:
         """Forget what a node has in memory, as it is when a process is killed."""
 
@@ -205,6 +208,37 @@ class Control:
             KeyError: the group or member does not exist.
         """
         self._groups().expel(group, member_id)
+
+    def expire_locks(
+        self, group: str, topic_partition: tuple[str, int] | None = None
+    ) -> int:
+        """End now the locks that members of a share group have on records.
+
+        The records are delivered again, as if the lock duration had passed, or archived
+        if that was their last delivery.
+
+        Args:
+            group: the group.
+            topic_partition: for this partition alone.
+
+        Returns:
+            The number of partitions on which there were locks.
+
+        Raises:
+            KeyError: the topic does not exist.
+        """
+        return self._shares().expire_locks(group, topic_partition)
+
+    def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
+        """Forget the share sessions of a group, or of one member, on all nodes.
+
+        Members keep their locks. Their next request is refused with
+        SHARE_SESSION_NOT_FOUND.
+
+        Returns:
+            The number of sessions that there were.
+        """
+        return self._shares().end_sessions(group, member_id)
 
     def force_rebalance(self, group: str) -> None:
         """Start a rebalance of a group.
@@ -452,6 +486,8 @@ class Control:
         """
         node = self._node(node_id)
         if node.is_up:
+            # As in Kafka, where a shutdown ends the sessions of share groups first.
+            self._shares().node_stopping(node_id)
             self._cluster.node_down(node_id)
             await node.stop()
 

@@ -100,7 +100,7 @@ class EmbeddedGroupCoordinator:
         self._next_reply = 0
         # One timer for each group, at its deadline.
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._journal = Journal(cluster, wall_ms)
+        self._journal = Journal(cluster, wall_ms, self._shares)
         self._is_closed = False
         self._expiry: asyncio.TimerHandle | None = None
 
@@ -145,10 +145,6 @@ class EmbeddedGroupCoordinator:
         self._loaded.discard(shard)
         for group in list(self.groups.values()):
             if self.cluster.shard_of(group.id) == shard:
-                if isinstance(group, ShareGroup):
-                    group.resume(self._ready_at[shard])
-                    self._set_timer(group)
-                    continue
                 if isinstance(group, ClassicGroup):
                     # Before the group is dropped, or its requests would wait forever.
                     group.fail_waiting(ErrorCode.NOT_COORDINATOR)
@@ -480,6 +476,9 @@ class EmbeddedGroupCoordinator:
         now_ms = self.wall_ms()
         retention_ms = round(self.config.offsets_retention * 1000)
         for group_id, group in list(self.groups.items()):
+            # Only an administrator deletes one.
+            if isinstance(group, ShareGroup):
+                continue
             since = None
             # Without a generation the group has never had members: each of its offsets
             # expires by its own age.
@@ -557,7 +556,7 @@ class EmbeddedGroupCoordinator:
         groups, offsets = self._journal.read(shard, self.config, now)
         self.offsets |= offsets
         for group in groups:
-            if isinstance(group, Kip848Group):
+            if isinstance(group, Kip848Group | ShareGroup):
                 group.config = self.config_of(group.id)
             self.groups[group.id] = group
             self._set_timer(group)

@@ -20,6 +20,7 @@ from kafkaio.testing._groups.cluster_port import ClusterPort
 from kafkaio.testing._groups.kip848 import HeartbeatReply, Kip848GroupState
 from kafkaio.testing._groups.kip848_member import LEAVE
 from kafkaio.testing._groups.simple_assignor import simple
+from kafkaio.testing._groups.subscriptions import fingerprint_of
 
 
 class SharePartitionsPort(Protocol):
@@ -229,8 +230,22 @@ class ShareGroup:
         if gone:
             self.fence(*gone)
 
-    def resume(self, now: float) -> None:
-        """Continue at another coordinator; renew all sessions."""
+    @property
+    def fingerprint(self) -> int:
+        """A hash of the subscribed topics, their ids and sizes; 0 for no topic."""
+        return fingerprint_of(self._shape)
+
+    def resume(self, fingerprint: int, now: float) -> None:
+        """Continue a group that was read from the offsets topic; renew all sessions.
+
+        Args:
+            fingerprint: fingerprint of the topics at that time; if it differs now, a
+                new epoch starts.
+            now: the time.
+        """
+        self._refresh_topics()
+        if self.fingerprint != fingerprint:
+            self.epoch += 1
         for member in self.members.values():
             member.session_deadline = now + self.config.share_session_timeout
 

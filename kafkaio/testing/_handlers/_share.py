@@ -17,6 +17,16 @@ from kafkaio.testing._share.partition import AckBatch, AckType
 from kafkaio.testing._share.sessions import SharedPartition
 from kafkaio.testing._share.states import ShareKey
 
+#: The errors that an answer has as a whole; all others are those of partitions.
+_OF_SESSIONS: Final = frozenset(
+    {
+        ErrorCode.SHARE_SESSION_NOT_FOUND,
+        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+        ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+_NOT_HERE: Final = "This server does not host this topic-partition."
 _HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
 
@@ -48,6 +58,11 @@ def check_member(context: RequestContext[Request[Response]]) -> None:
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     if not getattr(context.request, "member_id", None):
         raise Refusal(ErrorCode.INVALID_REQUEST)
+
+
+def check_faults(context: RequestContext[Request[Response]]) -> None:
+    """Refuse the whole request, if a fault demands an error of sessions."""
+    context.connection.check_whole(_OF_SESSIONS)
 
 
 def find_partition(
@@ -139,7 +154,7 @@ class Acknowledging:
         acks = read_acks(sent, renews=self._renews)
         led = self._leaders.led(ShareKey(self._group, *key))
         if led is None or led.log.leader != self._context.node.node_id:
-            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HERE)
         self._leaders.acknowledge(led, self._member, acks)
 
 

@@ -17,6 +17,7 @@ from kafkaio.testing._handlers._share import (
     LeaderHints,
     by_topic_id,
     check_enabled,
+    check_faults,
     check_member,
 )
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -33,6 +34,7 @@ from kafkaio.testing._share.sessions import (
     ShareAcknowledgeRequest,
     check_enabled,
     check_member,
+    check_faults,
     right(Operation.READ, ResourceType.GROUP, "group_id"),
     by_partition=True,
 )

@@ -25,6 +25,7 @@ from kafkaio.testing._handlers._share import (
     LeaderHints,
     by_topic_id,
     check_enabled,
+    check_faults,
     check_member,
     find_partition,
 )
@@ -47,6 +48,7 @@ _RECORD_LIMIT: Final = 1
     ShareFetchRequest,
     check_enabled,
     check_member,
+    check_faults,
     right(Operation.READ, ResourceType.GROUP, "group_id"),
     by_partition=True,
 )

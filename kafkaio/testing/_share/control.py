@@ -37,6 +37,10 @@ class ShareLeadersControl:
         """Forget sessions of a group; return how many there were."""
         return self._leaders.end_sessions(group, member_id)
 
+    def node_stopping(self, node_id: int) -> None:
+        """Free what members hold on a node that shuts down."""
+        self._leaders.node_stopping(node_id)
+
     def node_killed(self, node_id: int) -> None:
         """Forget what a node has in memory, as it is when a process is killed."""
         self._leaders.node_killed(node_id)

@@ -90,7 +90,7 @@ class ShareLeaders:
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
-        self.states: ShareStates = ShareStates()
+        self.states: ShareStates = ShareStates(cluster)
         self._sessions: dict[int, ShareSessions] = {}
         self._led: dict[ShareKey, LedPartition] = {}
         self._is_closed = False
@@ -181,6 +181,14 @@ class ShareLeaders:
 
         return sum(one.remove_where(is_meant) for one in self._sessions.values())
 
+    def node_stopping(self, node_id: int) -> None:
+        """End the sessions of a node, which shuts down: what members hold is freed.
+
+        The state is kept before other nodes become leaders.
+        """
+        for session in self.sessions(node_id).remove_all():
+            self._release(session)
+
     def node_killed(self, node_id: int) -> None:
         """Forget the sessions and the share partitions of a node."""
         self._sessions.pop(node_id, None)
@@ -250,6 +258,7 @@ class ShareLeaders:
                 administrator has changed the state meanwhile.
         """
         self.expire(led)
+        led.machine.limits = self.limits(led.key.group)
         led.machine.acknowledge(member, acks, self._cluster.clock.now())
         self._changed(led)
 

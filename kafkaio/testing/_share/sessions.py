@@ -136,9 +136,11 @@ class ShareSessions:
                 opened.is_stale = True
         return session
 
-    def remove_all(self) -> None:
-        """Forget every session."""
+    def remove_all(self) -> list[ShareSession]:
+        """Forget every session and return them."""
+        found = list(self._sessions.values())
         self._sessions.clear()
+        return found
 
     def disconnected(
         self, connection: Hashable

@@ -63,7 +63,7 @@ async def test_versions_are_reported(version: int) -> None:
             assert levels == {
                 "group.version": 1,
                 "transaction.version": 2,
-                "share.version": 1,
+                "share.version": 2,
             }
             assert bool(response.supported_features) == (version >= 4)
 
