@@ -266,7 +266,7 @@ class Leader:
         if not parts.fetching.may_fetch() or not reader.wants:
             return []
         # At most one round ahead: what is buffered is locked, and its time runs.
-        if reader.buffered and 2 * parts.ledger.locked > parts.config.max_in_flight:
+        if reader.buffered and 2 * parts.ledger.locked > parts.room.max_records:
             return []
         return parts.partitions.at(self.node_id, at)
 

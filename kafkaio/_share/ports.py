@@ -80,6 +80,22 @@ class ReaderPort(Protocol):
 class HandlersPort(Protocol):
     """Work on records in tasks of the consumer, which closing waits for: `run`."""
 
+    @property
+    def most_records(self) -> int:
+        """How many records may be locked while it goes on; ``max_in_flight`` at most.
+
+        Locks run, so that more than handlers can begin soon would be of no use.
+        """
+        ...
+
+    @property
+    def max_processing(self) -> float | None:
+        """How long locks are renewed in place of ``max_processing_ms``, in seconds."""
+        ...
+
+    def lost(self, acquired: Acquired) -> None:
+        """Note that locks of a range are gone: work on its records is of no use."""
+
     def begin_draining(self) -> None:
         """Begin no more work."""
 

@@ -38,7 +38,7 @@ from kafkaio._records.batch import (
     Handout,
     read_batches,
 )
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.clock import is_replaced, now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio._share.batch import Part, ShareBatch
 from kafkaio._share.ports import FetchedPart
@@ -91,7 +91,11 @@ class ShareReader:
         self.on_handed: Callable[[TopicPartition, int], None] | None = None
         self._on_change = on_change
         self._on_news = on_news
-        self._accepts = config.acknowledgement == "implicit"
+        self._is_implicit = config.acknowledgement == "implicit"
+        # Whether the next step accepts what was handed out before.
+        self._accepts = self._is_implicit
+        # Whether records are handed out as they came.
+        self._is_raw = False
         self._undeserializable = _DECISIONS[config.undeserializable]
         self._patience = config.default_api_timeout_ms / 1000
         self._checks_crcs = config.check_crcs
@@ -103,7 +107,9 @@ class ShareReader:
         self._preparation = Preparation(self.buffers, self._wake, self._break)
         # The compiled handout has a clock of its own, which costs less.
         self.handout: Handout = Handout(
-            self._refill, self.deserialization.convert, None if accelerated else now
+            self._refill,
+            self.deserialization.convert,
+            None if accelerated and not is_replaced() else now,
         )
         self._holder: object = None
         # Whether the next step must be a read.
@@ -128,8 +134,23 @@ class ShareReader:
         """Use the serdes of the topics of a selection, and the options for others."""
         deserializers = self.deserialization.deserializers
         if deserializers.use(wanted.typed_after(deserializers.topics)):
-            self.handout.convert = self.deserialization.convert
+            self._convert()
             self.deserialization.start_over()
+
+    def _convert(self) -> None:
+        self.handout.convert = None if self._is_raw else self.deserialization.convert
+
+    def hand_to_tasks(self, *, begins: bool) -> None:
+        """Begin to hand records to many tasks, or end that.
+
+        In between, records are handed out as they came, and the tasks deserialize them;
+        and each task decides about its records, also with implicit acknowledgement.
+        """
+        self._is_raw = begins
+        self._accepts = not begins and self._is_implicit
+        self._convert()
+        self.deserialization.start_over()
+        self.pause()
 
     # The engine's side (`ReaderPort`)
 
@@ -411,12 +432,14 @@ class ShareReader:
             records = self.handout.take_run(limit)
             cut = raw.cut(len(records))
             return DecodedPiece(records, cut, rule.to_columns)
+        waiting = chunk.copy()
         piece = chunk.cut(limit)
         end = chunk.next_offset
         if held_between(chunk.acquired, piece.next_offset, end) == piece.remaining:
             return piece
-        # Some were lost while they waited: a cursor would count them.
-        return piece.take(limit)
+        # Some were lost while they waited, and a cursor that was cut returns all.
+        taken = waiting.take(piece.remaining)
+        return [record for record in taken if record.offset < end]
 
     def _handed_run(self, chunk: AcquiredCursor, first: int) -> Part:
         # Note that the records of a chunk from an offset on were handed out at once.
@@ -526,9 +549,11 @@ class ShareReader:
     ) -> bool:
         # Now, and not on arrival: its bytes pass through the processor's cache once.
         # Nobody needs the batch if its records were lost, or released, meanwhile.
-        if self._checks_crcs and not acquisition.is_over:
+        if not acquisition.is_over:
             try:
-                batch.check_crc()
+                if self._checks_crcs:
+                    batch.check_crc()
+                _check_place(buffer, acquisition)
             except CorruptRecord as error:
                 self._give_up(buffer, error, is_sound=False)
                 return False
@@ -607,6 +632,21 @@ def _cursor_of(buffer: _Buffer) -> AcquiredCursor:
     chunk = buffer.chunk
     assert isinstance(chunk, AcquiredCursor), "every chunk of this reader is one"
     return chunk
+
+
+def _check_place(buffer: _Buffer, acquisition: Acquisition) -> None:
+    # The checksum does not cover where a batch begins. One that claims to be behind its
+    # place would make gaps of records that exist.
+    if len(buffer.batches) < 2:
+        return
+    (batch, _, _), (following, claim, _) = buffer.batches[0], buffer.batches[1]
+    if claim.acquisition is not acquisition or following.magic != 2:
+        return
+    if following.base_offset < batch.next_offset:
+        raise CorruptRecord(
+            f"the batch of offsets up to {batch.last_offset} stands before one that "
+            f"begins at {following.base_offset}"
+        )
 
 
 def _end_of_unsound(buffer: _Buffer, acquisition: Acquisition) -> int:
