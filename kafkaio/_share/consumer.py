@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Collection,
@@ -370,7 +369,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
 
     # Reading
 
-    def __aiter__(self) -> AsyncIterator[ShareRecord[K_co, V_co]]:
+    def __aiter__(self) -> ShareRecordIterator[K_co, V_co]:
         """Return an iterator over records, for ``async for``.
 
         A step waits for the next record as long as it takes. If cancelled, none was

@@ -513,10 +513,11 @@ class ShareCore:
             return None
         if not self._reader.wants or self._reader.buffered:
             return None
-        lock = self.ledger.longest_lock
+        # Compared as it is waited for: a difference may be rounded the other way.
+        due = self._decided_at + self.ledger.longest_lock
+        if moment < due:
+            return due
         silent = moment - self._decided_at
-        if silent < lock:
-            return self._decided_at + lock
         self._is_stall_reported = True
         self.observer.acknowledgements_missing(self.config.group_id, held, silent)
         return None

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
-from kafkaio.testing._share.leaders import share_leaders_of
 
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._net.transport import Dial
@@ -28,6 +27,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.testing._broker.configs import GROUP as GROUP_CONFIGS
+from kafkaio.testing._share.leaders import share_leaders_of
 from tests.sim.injector import FaultInjector
 from tests.sim.network import Wire
 from tests.sim.scenario import Fault, Scenario
@@ -232,13 +232,14 @@ class ShareMember:
             self._play.say(f"{self.client_id} stalls for {seconds:.1f} s")
             with anyio.move_on_after(seconds):
                 await self._go_on.wait()
-        elif self._rng.random() < _SOMETIMES:
+        elif self._rng.random() < _SOMETIMES and not self._play.is_late:
             # Mostly milliseconds, sometimes several locks.
             await anyio.sleep(0.01 * 3000 ** self._rng.random())
 
-    def say(self, what: str) -> None:
-        """Write a line to the trace."""
-        self._play.say(f"{self.client_id} {what}")
+    async def rest(self, choices: Sequence[float]) -> None:
+        """Read nothing for a while."""
+        seconds = self._rng.choice(choices)
+        await anyio.sleep(0.0 if self._play.is_late else seconds)
 
     def in_background(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run something that outlives the process."""
@@ -328,21 +329,21 @@ class _User:
             if self._rng.random() < 0.02:
                 # Nobody reads meanwhile, so that nothing may be locked.
                 break
-        await anyio.sleep(self._rng.choice((0.0, 0.5, 15.0)))
+        await self._member.rest((0.0, 0.5, 15.0))
 
     async def implicit(self) -> None:
         """Iterate; each step accepts the record before."""
-        before: Handed | None = None
         async for record in self.consumer:
-            if before is not None and not before.record.is_lost:
-                before.decision = before.decision or "accept"
-            before = self._take(record)
+            entry = self._take(record)
             await self._member.work()
             if self._rng.random() < 0.05:
-                self._decide(before)
+                self._decide(entry)
             if self._rng.random() < 0.03:
                 break
-        await anyio.sleep(self._rng.choice((0.0, 0.5)))
+            # The next step accepts it, whether or not it finds another record.
+            if not record.is_lost and not self._member.is_leaving:
+                entry.decision = entry.decision or "accept"
+        await self._member.rest((0.0, 0.5))
 
     async def batches(self) -> None:
         """Read batches, and acknowledge most of them as a whole."""
@@ -371,7 +372,7 @@ class _User:
                 if self._rng.random() < 0.05:
                     await self.consumer.commit()
                 if self._rng.random() < 0.05:
-                    await anyio.sleep(self._rng.choice((0.1, 20.0)))
+                    await self._member.rest((0.1, 20.0))
 
     async def _work_on(self, entry: Handed) -> None:
         await self._member.work()
@@ -431,6 +432,8 @@ class SharePlay:
         )
         self._truth = truth
         self._members: list[ShareMember] = []
+        #: Whether all faults have ended: users are quick now.
+        self.is_late = False
         self._is_settled = False
         self._is_written = False
         self._tasks: TaskGroup | None = None
@@ -499,6 +502,7 @@ class SharePlay:
             )
             await self._injector.run(faults, self.scenario.seconds)
             writer.stop()
+            self.is_late = True
             self.say("-- all faults have ended, and nothing is written")
             await self._settle()
             self._is_settled = True

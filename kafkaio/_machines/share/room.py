@@ -108,11 +108,13 @@ class ShareRoom:
         spare = 0 if self._is_exact else self._excess
         free = self.max_records - locked + freed
         free -= sum(grant.records + spare for grant in self._reserved.values())
-        if beside:
+        if beside or before:
             free -= spare
         free_bytes = self._max_bytes - buffered
         free_bytes -= sum(grant.size for grant in self._reserved.values())
-        if free <= before or free_bytes <= before:
+        # Those before it need a record each, and what they may lock beyond that. One that
+        # was just answered would take its turn again and again otherwise.
+        if free <= before * (1 + spare) or free_bytes <= before:
             return None
         rest = max(leaders - beside, 1)
         records = max(1, free // rest)

@@ -36,10 +36,9 @@ from kafkaio._records.batch import (
     Batch,
     Decompressor,
     Handout,
-    acquired_of,
     read_batches,
 )
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.clock import is_replaced, now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio._share.batch import Part, ShareBatch
 from kafkaio._share.ports import FetchedPart
@@ -108,7 +107,9 @@ class ShareReader:
         self._preparation = Preparation(self.buffers, self._wake, self._break)
         # The compiled handout has a clock of its own, which costs less.
         self.handout: Handout = Handout(
-            self._refill, self.deserialization.convert, None if accelerated else now
+            self._refill,
+            self.deserialization.convert,
+            None if accelerated and not is_replaced() else now,
         )
         self._holder: object = None
         # Whether the next step must be a read.
@@ -431,16 +432,14 @@ class ShareReader:
             records = self.handout.take_run(limit)
             cut = raw.cut(len(records))
             return DecodedPiece(records, cut, rule.to_columns)
+        waiting = chunk.copy()
         piece = chunk.cut(limit)
         end = chunk.next_offset
         if held_between(chunk.acquired, piece.next_offset, end) == piece.remaining:
             return piece
-        # Some were lost while they waited: a cursor would count them.
-        return [
-            record
-            for record in piece
-            if acquired_of(record).is_held(record.offset)  # type: ignore[arg-type]
-        ]
+        # Some were lost while they waited, and a cursor that was cut returns all.
+        taken = waiting.take(piece.remaining)
+        return [record for record in taken if record.offset < end]
 
     def _handed_run(self, chunk: AcquiredCursor, first: int) -> Part:
         # Note that the records of a chunk from an offset on were handed out at once.

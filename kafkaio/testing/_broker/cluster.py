@@ -151,6 +151,9 @@ class EmbeddedCluster:
         self.release_verifies = True
         #: Whether leaders want the first sequence of a new epoch to be 0 in TV2.
         self.checks_first_sequence = True
+        #: Whether the epochs of KIP-848 groups are those of Kafka 4.4: another assignor
+        #: starts one, and the target of a group that becomes empty has it at once.
+        self.has_groups_of_4_4 = True
         # When idle producers were looked for.
         self._producers_checked_ms = self.clock.wall_ms()
         #: Called after every change of a feature's level.

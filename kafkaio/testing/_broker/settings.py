@@ -1,4 +1,4 @@
-"""Topic configs: names, Kafka 4.3's defaults, and the values in force for a topic.
+"""Topic configs: names, Kafka 4.4's defaults, and the values in force for a topic.
 
 `validate` and `mismatch` check a value against any config's type and limits.
 """

@@ -110,6 +110,23 @@ def test_batches_that_exceed_their_part_are_fetched_one_after_another() -> None:
     assert ask(it, 1, locked=0, leaders=2) is not None
 
 
+def test_one_that_was_answered_lets_those_that_wait_go_first() -> None:
+    it = room(100, is_exact=False)
+    assert ask(it, 1, leaders=2) is not None
+    it.answered(1, 149)
+    order: list[int] = []
+    assert ask(it, 1, leaders=2) is not None
+    for _ in range(6):
+        # The one in flight is answered, and asks again before the other does.
+        busy = 1 if order[-1:] != [1] else 2
+        assert ask(it, 3 - busy, leaders=2) is None
+        it.answered(busy, 0)
+        assert ask(it, busy, leaders=2) is None
+        assert ask(it, 3 - busy, leaders=2) is not None
+        order.append(busy)
+    assert order == [1, 2, 1, 2, 1, 2]
+
+
 def test_small_excess_leaves_room_for_others() -> None:
     it = room(100, is_exact=False)
     ask(it, 1, leaders=2)
