@@ -296,6 +296,16 @@ def acquired_of(ShareRecord record not None):
     return record._acquired
 
 
+def settle(ShareRecord record not None, uint8_t decision):
+    """Decide what becomes of a record, unless that is decided, or its lock is gone.
+
+    See `kafkaio._records._acquired.settle`.
+    """
+    return record._acquired is not None and record._acquired.put(
+        record.offset, decision
+    )
+
+
 cdef inline ShareRecord new_share_record(
     Place place, Acquired acquired, const Parsed *parsed
 ):

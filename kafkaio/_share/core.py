@@ -32,11 +32,12 @@ from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio._share.acknowledging import Acknowledgements
+from kafkaio._share.dead_letters import dead_letter_topic
 from kafkaio._share.leaders import ShareLeaders
 from kafkaio._share.member import ShareMember
 from kafkaio._share.ports import HandlersPort, ReaderPort
 from kafkaio._share.statistics import ShareConsumerStatistics
-from kafkaio.errors import KafkaError, RequestTimeout
+from kafkaio.errors import ClosedError, KafkaError, RequestTimeout
 from kafkaio.types import Metric, TopicPartition
 
 #: Seconds that closing may take, unless the caller sets another limit.
@@ -105,6 +106,7 @@ class ShareCore:
         # is none.
         self._decided_at = -inf
         self._is_stall_reported = False
+        self._are_letters_reported = False
 
     def attach(self, reader: ReaderPort) -> None:
         """Use this reader."""
@@ -419,13 +421,53 @@ class ShareCore:
         """Run a task in the background until the consumer closes."""
         self._supervisor.start_soon(child, name)
 
+    async def broker_dead_letters(self) -> str | None:
+        """Return the topic of the dead letters that the brokers write; None for none.
+
+        Raises:
+            ClosedError: the consumer is not running.
+        """
+        self.check()
+        group = self.config.group_id
+        limit = self.config.default_api_timeout_ms / 1000
+        try:
+            topic = await dead_letter_topic(self.cluster, group, limit)
+        except ClosedError:
+            raise
+        except KafkaError as error:
+            self.observer.group_configs_unknown(group, error)
+            return None
+        if topic is not None and not self._are_letters_reported:
+            self._are_letters_reported = True
+            self.observer.dead_letters_at_broker(group, topic)
+        return topic
+
+    def watch_ranges(self, on_range: Callable[[Acquired], None]) -> None:
+        """Call a function with each range whose locks were lost or renewed."""
+        self._acks.on_range = on_range
+
     def begin_work(self, handlers: HandlersPort) -> None:
         """See `EnginePort`."""
         self._handlers[handlers] = None
+        self._acks.on_lost = handlers.lost
+        self._bound(handlers)
 
     def end_work(self, handlers: HandlersPort) -> None:
         """See `EnginePort`."""
         self._handlers.pop(handlers, None)
+        self._acks.on_lost = None
+        self._bound(None)
+
+    def _bound(self, handlers: HandlersPort | None) -> None:
+        # One call of `run` at a time.
+        config = self.config
+        most, longest = config.max_in_flight, config.max_processing_ms / 1000
+        if handlers is not None:
+            most = min(most, handlers.most_records)
+            if handlers.max_processing is not None:
+                longest = handlers.max_processing
+        self.ledger.max_processing = longest
+        self._leaders.limit(most)
 
     # ---- acknowledgements ------------------------------------------------------------
 

@@ -266,7 +266,7 @@ class Leader:
         if not parts.fetching.may_fetch() or not reader.wants:
             return []
         # At most one round ahead: what is buffered is locked, and its time runs.
-        if reader.buffered and 2 * parts.ledger.locked > parts.config.max_in_flight:
+        if reader.buffered and 2 * parts.ledger.locked > parts.room.max_records:
             return []
         return parts.partitions.at(self.node_id, at)
 
@@ -372,6 +372,10 @@ class Leader:
             # Its answer waits, too.
             self._short_wait = _SHORT_WAIT
             return 0.0 if parts.acks.is_awaited else min(wait, _SHORT_WAIT)
+        # Locks are renewed behind it: with short ones, that would be too late.
+        at = now()
+        if (due := self._next_send(at)) is not None:
+            wait = min(wait, max(0.0, due - at))
         if in_hands <= 0:
             self._short_wait = _SHORT_WAIT
             return wait

@@ -173,6 +173,11 @@ class ShareLeaders:
 
     # ---- the end ---------------------------------------------------------------------
 
+    def limit(self, max_records: int) -> None:
+        """Lock at most that many records from now on."""
+        self._room.max_records = max_records
+        self.wake()
+
     def stop(self) -> None:
         """Fetch nothing more; what is locked is renewed and acknowledged as before."""
         self.is_stopped = True

@@ -80,6 +80,22 @@ class ReaderPort(Protocol):
 class HandlersPort(Protocol):
     """Work on records in tasks of the consumer, which closing waits for: `run`."""
 
+    @property
+    def most_records(self) -> int:
+        """How many records may be locked while it goes on; ``max_in_flight`` at most.
+
+        Locks run, so that more than handlers can begin soon would be of no use.
+        """
+        ...
+
+    @property
+    def max_processing(self) -> float | None:
+        """How long locks are renewed in place of ``max_processing_ms``, in seconds."""
+        ...
+
+    def lost(self, acquired: Acquired) -> None:
+        """Note that locks of a range are gone: work on its records is of no use."""
+
     def begin_draining(self) -> None:
         """Begin no more work."""
 
@@ -88,6 +104,30 @@ class HandlersPort(Protocol):
 
     def stop(self) -> None:
         """Cancel the work that goes on: the time for it is over."""
+
+
+class WorkPort(Protocol):
+    """The engine, as ``run`` uses it."""
+
+    @property
+    def observer(self) -> Observer:
+        """Observes what happens."""
+        ...
+
+    def check(self) -> None:
+        """Raise if the consumer is closed, or a background task has crashed."""
+
+    async def wait_for_news(self, until: float | None) -> None:
+        """Wait for `notify`, or until that time. One task at a time."""
+
+    def notify(self) -> None:
+        """Wake who waits for news: data came, an error came, the consumer closes."""
+
+    def begin_work(self, handlers: HandlersPort) -> None:
+        """Have closing wait for these, up to its time limit, until `end_work`."""
+
+    def end_work(self, handlers: HandlersPort) -> None:
+        """Note that these have ended."""
 
 
 class EnginePort(Protocol):

@@ -80,6 +80,8 @@ _FIRST_WITH_FEATURES: Final = "4.0"
 _FIRST_THAT_VERIFIES: Final = "3.9"
 #: From this release on, leaders want the first sequence of a new epoch to be 0 in TV2.
 _FIRST_THAT_CHECKS: Final = "4.1"
+#: From this release on, KIP-848 groups start epochs where they did not before.
+_FIRST_WITH_NEW_EPOCHS: Final = "4.4"
 #: Releases whose new clusters have eligible leader replicas (KIP-966).
 _WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.2", "4.3", "4.4"})
 
@@ -289,6 +291,7 @@ class Broker:
         """Set the levels of a new cluster of the release."""
         self._cluster.release_verifies = self.release >= _FIRST_THAT_VERIFIES
         self._cluster.checks_first_sequence = self.release >= _FIRST_THAT_CHECKS
+        self._cluster.has_groups_of_4_4 = self.release >= _FIRST_WITH_NEW_EPOCHS
         self._cluster.highest_levels = features_of(self.release)
         if self.release >= _FIRST_WITH_FEATURES:
             levels = {"transaction.version": 2} | dict(levels)

@@ -27,7 +27,7 @@ from kafkaio.admin import (
     TransactionState,
     settled,
 )
-from kafkaio.errors import BrokerError
+from kafkaio.errors import AdminErrors, BrokerError
 from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import streams_group_heartbeat as streams_api
 from kafkaio.testing.kafka import Kafka
@@ -72,10 +72,14 @@ def text(part: object) -> str:
 
 
 async def refused(call: Awaitable[object], *what: str) -> str:
-    """Tell with which code a call is refused."""
-    with pytest.raises(BrokerError) as caught:
+    """Tell with which code a call is refused, by one broker or by all alike."""
+    with pytest.raises((BrokerError, AdminErrors)) as caught:
         await call
-    return fact("refused", *what, int(caught.value.code))
+    errors: list[Exception] = [caught.value]
+    if isinstance(caught.value, AdminErrors):
+        errors = list(caught.value.exceptions)
+    (code,) = {int(each.code) for each in errors if isinstance(each, BrokerError)}
+    return fact("refused", *what, code)
 
 
 def sorted_partitions(partitions: Iterable[TopicPartition]) -> list[str]:

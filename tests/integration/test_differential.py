@@ -1,4 +1,4 @@
-"""The embedded broker answers as a real Kafka 4.3 does.
+"""The embedded broker answers as a real Kafka does.
 
 Scripts drawn from seeds send the same requests to both; ``differential/plain.py``
 states what is not compared, and why. A failure names its script and seed: run it with

@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 TOOLS = Toolbox(find_release())
-CONFIGS = "kafka.admin.ConfigCommand"
+CONFIGS = "org.apache.kafka.tools.ConfigCommand"
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 PRODUCER = "org.apache.kafka.tools.ConsoleProducer"

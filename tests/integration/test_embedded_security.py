@@ -41,7 +41,7 @@ pytestmark = [
 
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 ACLS = "org.apache.kafka.tools.AclCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
+CONFIGS = "org.apache.kafka.tools.ConfigCommand"
 BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 #: Listener, mechanism; "" for none.
 WAYS = [

@@ -295,7 +295,7 @@ async def scram(kafka: Kafka, user: str, password: str | None) -> None:
         if password is not None:
             change = ("--add-config", f"{name}=[iterations=4096,password={password}]")
         done = await run_tool(
-            kafka, "kafka.admin.ConfigCommand", *args, *named, *change
+            kafka, "org.apache.kafka.tools.ConfigCommand", *args, *named, *change
         )
         assert done.returncode == 0, done.stderr
 

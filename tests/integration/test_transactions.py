@@ -1,7 +1,8 @@
 """Transactions on real brokers, in both protocols, as every reader sees them.
 
-4.3 runs with each level of ``transaction.version``: 2 means TV2. 3.9 and 2.8 know TV1
-only. `tests.integration.test_transaction_codes` has what brokers cannot be made to say.
+The newest runs with each level of ``transaction.version``: 2 means TV2. 3.9 and 2.8
+know TV1 only. `tests.integration.test_transaction_codes` has what brokers cannot be
+made to say.
 """
 
 from __future__ import annotations

@@ -329,6 +329,9 @@ class ShareLedger:
             handed out, or after they were acquired while they are not. It is exact
             within the time between two renewals.
         jitter: in [0, 1), different in each consumer: spreads renewals.
+
+    Attributes:
+        max_processing: see above; it can be changed.
     """
 
     __slots__ = (
@@ -338,7 +341,7 @@ class ShareLedger:
         "_leases",
         "_linger",
         "_listener",
-        "_max_processing",
+        "max_processing",
     )
 
     def __init__(
@@ -351,7 +354,7 @@ class ShareLedger:
     ) -> None:
         self._listener = listener
         self._linger = linger
-        self._max_processing = max_processing
+        self.max_processing: float = max_processing
         self._jitter = jitter
         self._leaders: dict[int, _Leader] = {}
         self._leases: dict[Acquired, Lease] = {}
@@ -540,7 +543,7 @@ class ShareLedger:
             lease.renew_at = NEVER  # until there is an answer
             runs = [
                 Run(start, end, RENEW, deadline, lease)
-                for first, last in lease.renewable(now, self._max_processing)
+                for first, last in lease.renewable(now, self.max_processing)
                 for start, end, deadline in lease.pieces(first, last)
             ]
             room -= len(runs)

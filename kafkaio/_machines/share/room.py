@@ -47,6 +47,9 @@ class ShareRoom:
         max_bytes: the most bytes that are fetched and not handed out.
         max_answer: the most bytes of one answer.
         is_exact: whether leaders lock no more records than they are asked for.
+
+    Attributes:
+        max_records: the most records that are locked at a time; it can be changed.
     """
 
     __slots__ = (
@@ -55,15 +58,15 @@ class ShareRoom:
         "_is_exact",
         "_max_answer",
         "_max_bytes",
-        "_max_records",
         "_reserved",
         "_waiting",
+        "max_records",
     )
 
     def __init__(
         self, max_records: int, max_bytes: int, max_answer: int, *, is_exact: bool
     ) -> None:
-        self._max_records = max_records
+        self.max_records: int = max_records
         self._max_bytes = max_bytes
         self._max_answer = max_answer
         self._is_exact = is_exact
@@ -78,7 +81,7 @@ class ShareRoom:
 
     def __repr__(self) -> str:
         return (
-            f"<ShareRoom {self._max_records} | {len(self._reserved)} in flight, "
+            f"<ShareRoom {self.max_records} | {len(self._reserved)} in flight, "
             f"{len(self._waiting)} wait>"
         )
 
@@ -103,7 +106,7 @@ class ShareRoom:
         before = list(self._waiting).index(node_id)
         beside = len(self._reserved)
         spare = 0 if self._is_exact else self._excess
-        free = self._max_records - locked + freed
+        free = self.max_records - locked + freed
         free -= sum(grant.records + spare for grant in self._reserved.values())
         if beside or before:
             free -= spare

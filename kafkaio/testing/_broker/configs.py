@@ -1,8 +1,8 @@
-"""Configs of brokers and groups: those that Kafka 4.3 knows, and their values.
+"""Configs of brokers and groups: those that Kafka 4.4 knows, and their values.
 
 A value comes from the first of these levels that has one: a node's dynamic configs,
 the cluster's dynamic configs, the static configs (``server.properties``), Kafka's
-default. ``configs.json`` lists the configs of Kafka 4.3; it is generated from Kafka's
+default. ``configs.json`` lists the configs of Kafka 4.4; it is generated from Kafka's
 jars by ``python -m codegen.config_facts``.
 """
 
@@ -53,7 +53,7 @@ class Synonym(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The configs that Kafka 4.3 knows, by name.
+    """The configs that Kafka 4.4 knows, by name.
 
     Attributes:
         brokers: the configs of a broker.
@@ -78,7 +78,7 @@ class Known:
 
 @cache
 def facts() -> Known:
-    """Load the configs that Kafka 4.3 knows, once."""
+    """Load the configs that Kafka 4.4 knows, once."""
     text = files("kafkaio.testing._broker").joinpath("configs.json").read_text("utf-8")
     raw = json.loads(text)
     brokers = raw["broker"] | raw["internal"]

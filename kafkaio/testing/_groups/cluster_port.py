@@ -50,6 +50,11 @@ _READ_BYTES = 1 << 20
 class ClusterPort(Protocol):
     """The cluster as its group coordinators see it."""
 
+    @property
+    def has_groups_of_4_4(self) -> bool:
+        """Whether the epochs of KIP-848 groups are those of Kafka 4.4."""
+        ...
+
     def shard_of(self, group: str) -> int:
         """Return the shard that a group belongs to."""
         ...
@@ -105,6 +110,11 @@ class BrokerClusterPort:
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
+
+    @property
+    def has_groups_of_4_4(self) -> bool:
+        """Whether the epochs of KIP-848 groups are those of Kafka 4.4."""
+        return self._cluster.has_groups_of_4_4
 
     def shard_of(self, group: str) -> int:
         """Return the shard that a group belongs to."""

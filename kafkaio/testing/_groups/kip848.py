@@ -136,6 +136,7 @@ class Kip848Group:
         if pattern and not is_re2(pattern):
             message = f"SubscribedTopicRegex `{pattern}` is not a valid regex."
             return HeartbeatReply(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+        assignor, epoch = self.assignor, self.epoch
         member, error = self._member(beat)
         if member is None:
             return error
@@ -146,6 +147,11 @@ class Kip848Group:
         before = member.subscription
         member.update(beat)
         is_changed = self.update_subscription(member, before, now)
+        # Kafka 4.4 compares what is described with what would be used now. Where the
+        # two differ without a change, a new epoch starts with each such heartbeat.
+        is_followed = self.cluster.has_groups_of_4_4 and self.epoch == epoch
+        if is_followed and self._chosen(member) != assignor:
+            self.epoch += 1
         self.assign(member, now)
         member.session_deadline = now + self.config.consumer_session_timeout
         # A member that joins again owns nothing, whatever it owned before.
@@ -404,6 +410,9 @@ class Kip848Group:
         # The next heartbeat computes the target.
         self.subscriptions.refresh_topics(self.members.values())
         self.epoch += 1
+        if not self.members and self.cluster.has_groups_of_4_4:
+            # There is nothing to compute, and the next member has not to wait.
+            self.target_epoch, self._assigned_at = self.epoch, -inf
 
     def can_downgrade(self, without: Iterable[Kip848Member]) -> bool:
         """Return whether only classic members are left without those given.
@@ -447,7 +456,8 @@ class Kip848Group:
                 new epoch starts.
             now: the time.
         """
-        self._assigned_at = assigned_at
+        is_new = not self.members and self.cluster.has_groups_of_4_4
+        self._assigned_at = -inf if is_new else assigned_at
         self.subscriptions.resume(self.members.values(), now)
         if self.subscriptions.fingerprint != fingerprint:
             self.epoch += 1

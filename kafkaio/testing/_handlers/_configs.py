@@ -6,7 +6,7 @@ A broker checks a request to alter configs (`check_asked`), then the controller 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from kafkaio.protocol._error_codes import ErrorCode
@@ -35,6 +35,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 _CLEANERS: Final = "log.cleaner.threads"
 _DEDUPE_BUFFER: Final = "log.cleaner.dedupe.buffer.size"
 _LEAST_BUFFER: Final = 1 << 20
+_FIRST_WITH_RIGHTS_FIRST: Final = "4.4"
 #: Numbers of threads: one change can at most double or halve them.
 _THREADS: Final = frozenset(
     {
@@ -153,21 +154,23 @@ def configured(node: BrokerNode, resource_type: int, name: str) -> Mapping[str, 
 
 
 def check_asked(
-    node: BrokerNode,
+    context: RequestContext[Request[Response]],
     asked: _ResourcePort,
     among: Sequence[_ResourcePort],
     needs_value: set[str],
+    check_broker_configs: Callable[[], None] = lambda: None,
 ) -> None:
     """Check what a broker checks before it forwards a change to the controller.
 
     Args:
-        node: the broker.
+        context: the request.
         asked: one resource of the request.
         among: all resources of the request.
         needs_value: the configs whose value must not be null.
+        check_broker_configs: checks the configs if the resource is a broker.
 
     Raises:
-        Refusal: INVALID_REQUEST.
+        Refusal: INVALID_REQUEST, or the client may not change the configs.
     """
     known(asked.resource_type)
     key = (asked.resource_type, asked.resource_name)
@@ -183,7 +186,14 @@ def check_asked(
                 ErrorCode.INVALID_REQUEST, f"Null value not supported for {config.name}"
             )
     if asked.resource_type == BROKER:
-        check_name(node, BROKER, asked.resource_name)
+        # Before 4.4, everybody was told what is wrong with the configs of a broker.
+        right = (Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
+        is_first = context.node.broker.release >= _FIRST_WITH_RIGHTS_FIRST
+        if is_first and (code := context.rights.denied(*right)):
+            raise Refusal(code)  # without a text, as Kafka
+        check_name(context.node, BROKER, asked.resource_name)
+        check_broker_configs()
+    check_right(context, asked, Operation.ALTER_CONFIGS)
 
 
 def change(

@@ -8,9 +8,8 @@ from kafkaio.protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._configs import change, check_asked, check_right
+from kafkaio.testing._handlers._configs import change, check_asked
 from kafkaio.testing._handlers._handler import RequestContext, handler
-from kafkaio.testing._security.acls import Operation
 
 
 @handler(AlterConfigsRequest, by_partition=True)
@@ -27,10 +26,7 @@ async def handle(context: RequestContext[AlterConfigsRequest]) -> AlterConfigsRe
         try:
             context.connection.check(asked.resource_name)
             names = {config.name for config in asked.configs}
-            # Before the right is checked, as in Kafka: a request that is wrong in
-            # itself is told so.
-            check_asked(node, asked, request.resources, names)
-            check_right(context, asked, Operation.ALTER_CONFIGS)
+            check_asked(context, asked, request.resources, names)
             values = {one.name: one.value or "" for one in asked.configs}
             change(node, asked, values, validate_only=request.validate_only)
         except Refusal as refusal:

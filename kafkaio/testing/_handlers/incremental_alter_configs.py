@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from kafkaio.protocol._error_codes import ErrorCode
@@ -14,7 +15,6 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kafkaio.testing._broker.configs import BROKER
 from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import Setting
@@ -22,12 +22,10 @@ from kafkaio.testing._handlers._configs import (
     change,
     check_asked,
     check_broker,
-    check_right,
     configured,
     known,
 )
 from kafkaio.testing._handlers._handler import RequestContext, handler
-from kafkaio.testing._security.acls import Operation
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -48,9 +46,13 @@ async def handle(
         given = {one.name for one in asked.configs if one.config_operation != _DELETE}
         try:
             context.connection.check(asked.resource_name)
-            check_asked(node, asked, request.resources, given)
-            _check_before(node, asked)
-            check_right(context, asked, Operation.ALTER_CONFIGS)
+            check_asked(
+                context,
+                asked,
+                request.resources,
+                given,
+                partial(_check_broker, node, asked),
+            )
         except Refusal as refusal:
             refused[number] = refusal
     passed = [n for n in range(len(request.resources)) if n not in refused]
@@ -92,10 +94,8 @@ def _result(
     return result
 
 
-def _check_before(node: BrokerNode, asked: AlterConfigsResource) -> None:
-    """Check what the broker checks before the controller: the configs of brokers."""
-    if asked.resource_type != BROKER:
-        return
+def _check_broker(node: BrokerNode, asked: AlterConfigsResource) -> None:
+    """Check what a broker checks before the controller: its own configs."""
     for config in asked.configs:
         if config.config_operation not in _OPERATIONS:
             raise Refusal(

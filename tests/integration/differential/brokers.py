@@ -41,6 +41,7 @@ PLACES: Final = frozenset(
 _PROPERTIES: Final[Mapping[str, Value]] = {
     "broker.rack": "r1",
     "group.consumer.assignment.interval.ms": 0,
+    "group.consumer.assignor.offload.enable": False,
     "group.consumer.heartbeat.interval.ms": 5000,
     "group.consumer.session.timeout.ms": 45_000,
     "offsets.topic.num.partitions": 50,

@@ -46,10 +46,11 @@ _VALUES: Final = (1.0, 5.0, 1.5, 0.0, -1.0, 3e9, 9.3e18, 200.0)
 _ADDRESSES: Final = (None, "", "1.2.3.4", "::1", "localhost", "nobody.invalid")
 #: What both have, and their levels; kafkaio's has no others.
 _FEATURES: Final = {"group.version": 1, "transaction.version": 2}
-#: How far the metadata is, and when somebody heard of it.
+#: How far the metadata is, when somebody heard of it, and how often a leader of it was
+#: elected: the only controller of a busy machine may elect itself anew.
 _MOVING: Final = frozenset(
     {
-        *("high_watermark", "log_end_offset"),
+        *("high_watermark", "log_end_offset", "leader_epoch"),
         *("last_fetch_timestamp", "last_caught_up_timestamp"),
     }
 )

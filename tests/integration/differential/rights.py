@@ -511,6 +511,20 @@ class Cases:
                     4,
                     None,
                 )
+                yield (
+                    m.TxnOffsetCommitRequest(
+                        **who,
+                        group_id=group,
+                        topics=[
+                            TxnOffsetCommitRequestTopic(
+                                topic_id=one, partitions=offsets
+                            )
+                            for one in self._named
+                        ],
+                    ),
+                    6,
+                    None,
+                )
         marker = WritableTxnMarker(
             producer_id=999_999,
             topics=[WritableTxnMarkerTopic(name="u-none", partition_indexes=[0])],
@@ -662,6 +676,9 @@ class Cases:
         )
         yield m.AlterReplicaLogDirsRequest(dirs=[moved]), 2, None
         yield m.UnregisterBrokerRequest(broker_id=99), 0, None
+        for controller_id in (1, 99):
+            request = m.UnregisterControllerRequest(controller_id=controller_id)
+            yield request, 0, None
         yield (
             m.CreateDelegationTokenRequest(
                 owner_principal_type="User",

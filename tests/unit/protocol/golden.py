@@ -1,4 +1,4 @@
-"""Messages and their bytes as Kafka 4.3.1 writes them.
+"""Messages and their bytes as Kafka 4.4.0 writes them.
 
 ``tests/integration/test_protocol_java.py`` asks Java again whether these still hold.
 """
@@ -17,12 +17,40 @@ from kafkaio.protocol.messages import (
     join_group,
     metadata,
     produce,
+    txn_offset_commit,
 )
 
 TOPIC_ID = UUID("5f1d7f3c-6a25-4d0c-8d0e-0a4b6d9c2e11")
 
 MESSAGES: list[tuple[Message, int]] = [
     (api_versions.ApiVersionsRequest(client_software_name="kafkaio"), 3),
+    (
+        api_versions.ApiVersionsRequest(
+            client_software_name="kafkaio", cluster_id="cluster", node_id=2
+        ),
+        5,
+    ),
+    (
+        txn_offset_commit.TxnOffsetCommitRequest(
+            transactional_id="tx",
+            group_id="group",
+            producer_id=5,
+            producer_epoch=1,
+            generation_id_or_member_epoch=3,
+            member_id="member",
+            topics=[
+                txn_offset_commit.TxnOffsetCommitRequestTopic(
+                    topic_id=TOPIC_ID,
+                    partitions=[
+                        txn_offset_commit.TxnOffsetCommitRequestPartition(
+                            partition_index=4, committed_offset=9
+                        )
+                    ],
+                )
+            ],
+        ),
+        6,
+    ),
     (
         api_versions.ApiVersionsResponse(
             api_keys=[
@@ -136,6 +164,11 @@ MESSAGES: list[tuple[Message, int]] = [
 #: What Java wrote, in the same order.
 BYTES = [
     ("086b61666b61696f0100"),
+    ("086b61666b61696f0108636c75737465720000000200"),
+    (
+        "0374780667726f75700000000000000005000100000003076d656d62657200025f1d7f3c6a25"
+        "4d0c8d0e0a4b6d9c2e1102000000040000000000000009ffffffff01000000"
+    ),
     (
         "00000200120000000400000000000201080000000000000007021a02147472616e7361637469"
         "6f6e2e76657273696f6e0002000100"

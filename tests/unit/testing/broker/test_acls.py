@@ -65,7 +65,7 @@ from kafkaio.protocol.messages.write_txn_markers import (
 )
 from kafkaio.testing import Broker
 from kafkaio.testing._broker.faults import error
-from kafkaio.testing._broker.versions import NEWEST
+from kafkaio.testing._broker.versions import NEWEST, Release
 from kafkaio.testing._security.acls import (
     CLUSTER_NAME,
     Acl,
@@ -90,10 +90,13 @@ Right = tuple[ResourceType, Operation]
 
 
 @asynccontextmanager
-async def guarded(*rights: Right) -> AsyncIterator[tuple[Broker, Caller]]:
+async def guarded(
+    *rights: Right, as_version: Release = NEWEST
+) -> AsyncIterator[tuple[Broker, Caller]]:
     """A broker, and a connection of somebody who may do only this."""
     security = SecurityConfig(super_users=())
-    options = {"topics": {"t": 1}, "acls": True, "security": security}
+    options: dict[str, Any] = {"topics": {"t": 1}, "acls": True, "security": security}
+    options["as_version"] = as_version
     async with started(**options) as (broker, caller):
         for right in rights:
             grant(broker, right)
@@ -431,6 +434,23 @@ async def test_a_right_is_needed(
         grant(broker, missing)
         allowed = set(codes(await caller.call(request_, version)))
         assert allowed.isdisjoint(FAILED.values())
+
+
+@pytest.mark.parametrize(("release", "code"), [("4.3", 42), ("4.4", 31)])
+async def test_who_may_not_change_configs_is_not_told_what_is_wrong_with_them(
+    release: Release, code: int
+) -> None:
+    """As Kafka: 4.3 checks the configs of brokers first, 4.4 the right."""
+    async with guarded(as_version=release) as (_, caller):
+        for name, operation in (("0", 0), ("0", 9), ("7", 0)):
+            config = AlterableConfig(
+                name="background.threads", config_operation=operation, value="soon"
+            )
+            wrong = AlterConfigsResource(
+                resource_type=4, resource_name=name, configs=[config]
+            )
+            request = m.IncrementalAlterConfigsRequest(resources=[wrong])
+            assert list(codes(await caller.call(request, 1))) == [code]
 
 
 async def test_what_is_hidden_is_not_told() -> None:

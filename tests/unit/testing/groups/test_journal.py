@@ -75,6 +75,7 @@ def test_what_is_written_and_in_which_order(driver: MixedDriver) -> None:
         (Kind.TARGET, "a", True),
         (Kind.MEMBER, "a", True),
         (Kind.GROUP, "", False),
+        (Kind.TARGET_EPOCH, "", False),
     ]
 
 

@@ -312,6 +312,43 @@ def test_of_two_assignors_the_one_that_only_this_member_wants_is_taken() -> None
     assert driver.group.assignor == "uniform"
 
 
+def test_another_assignor_starts_an_epoch() -> None:
+    """As Kafka 4.4: before, it was used for the next epoch, whatever started it."""
+    for is_new, epochs in ((False, [2, 2, 2, 2]), (True, [2, 3, 3, 4])):
+        driver = Driver()
+        driver.cluster.has_groups_of_4_4 = is_new
+        assert driver.join("a", assignor="range").epoch == 2
+        found = [driver.group.epoch]
+        for wanted in ("uniform", "uniform", "range"):
+            driver.beat("a", assignor=wanted)
+            found.append(driver.group.epoch)
+        assert found == epochs
+
+
+def test_votes_that_are_equal_start_an_epoch_with_each_heartbeat() -> None:
+    """As Kafka 4.4.0 does: it describes one assignor, and would use the other."""
+    driver = Driver()
+    driver.join("a", assignor="range")
+    driver.join("b", assignor="uniform")
+    driver.beat("a")
+    driver.beat("a")
+    assert (driver.group.epoch, driver.group.target_epoch) == (5, 5)
+    driver.beat("b")
+    assert driver.group.epoch == 5
+
+
+@pytest.mark.parametrize(("is_new", "target"), [(False, 2), (True, 3)])
+def test_the_target_of_a_group_that_becomes_empty(is_new: bool, target: int) -> None:
+    """Kafka 4.4 has it at once, and the next member has not to wait for its own."""
+    driver = Driver(assignment_interval=10.0)
+    driver.cluster.has_groups_of_4_4 = is_new
+    driver.join("a")
+    driver.send("a", -1)
+    assert (driver.group.epoch, driver.group.target_epoch) == (3, target)
+    owned = driver.join("b").assignment
+    assert owned == (driver.slots(range(4)) if is_new else frozenset())
+
+
 def test_a_target_by_hand() -> None:
     driver = Driver()
     driver.join("a")
