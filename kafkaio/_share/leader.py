@@ -371,6 +371,10 @@ class Leader:
             # Its answer waits, too.
             self._short_wait = _SHORT_WAIT
             return 0.0 if parts.acks.is_awaited else min(wait, _SHORT_WAIT)
+        # Locks are renewed behind it: with short ones, that would be too late.
+        at = now()
+        if (due := self._next_send(at)) is not None:
+            wait = min(wait, max(0.0, due - at))
         if in_hands <= 0:
             self._short_wait = _SHORT_WAIT
             return wait
