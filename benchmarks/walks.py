@@ -25,6 +25,7 @@ from types import FrameType
 from typing import NamedTuple, Self
 
 import kafkaio
+from kafkaio.admin import ConfigChange, ConfigResource, ConfigResourceType
 from kafkaio.testing import Broker
 
 ROOT = f"{Path(kafkaio.__file__).parent}/"
@@ -185,6 +186,28 @@ async def commit_acts(bootstrap: str) -> Acts:
         yield "commit", min(walks[1:], key=lambda walk: len(walk.steps))
 
 
+async def share_acts(bootstrap: str) -> Acts:
+    """A record of a queue is accepted, and the leader's answer awaited."""
+    name = f"walks-{uuid.uuid4().hex[:8]}"
+    group = ConfigResource(ConfigResourceType.GROUP, name)
+    earliest = ConfigChange("share.auto.offset.reset", "earliest")
+    async with kafkaio.Admin(bootstrap) as admin:
+        await admin.incremental_alter_configs({group: [earliest]})
+    async with kafkaio.ShareConsumer(
+        bootstrap, topics=TOPIC, group_id=name, ack_linger_ms=0
+    ) as share:
+        records = await share.poll(max_records=4)
+        # Nobody reads any more, so nothing is fetched beside it.
+        await asyncio.sleep(2)
+        walks = list[Walk]()
+        for record in records:
+            with Walk() as walk:
+                record.ack()
+                await record.acked
+            walks.append(walk)
+        yield "acknowledge", min(walks[1:], key=lambda walk: len(walk.steps))
+
+
 @contextlib.contextmanager
 def embedded() -> Iterator[str]:
     """Run the embedded broker in a thread of its own; yield its address."""
@@ -205,6 +228,9 @@ def embedded() -> Iterator[str]:
         thread.join()
 
 
+ACTS = (*(send_acts, read_acts, commit_acts, transaction_acts, share_acts, admin_acts),)
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("bootstrap", nargs="?", help="HOST:PORT of a broker")
@@ -216,7 +242,7 @@ async def main() -> None:
         async with kafkaio.Admin(bootstrap) as admin:
             with contextlib.suppress(kafkaio.BrokerError):  # it exists
                 await admin.create_topics([kafkaio.NewTopic(TOPIC, 2, 1)])
-        for acts in (send_acts, read_acts, commit_acts, transaction_acts, admin_acts):
+        for acts in ACTS:
             async for act, walk in acts(bootstrap):
                 if not options.act or act in options.act:
                     walk.report(act, is_listed=options.list)

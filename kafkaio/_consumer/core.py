@@ -47,8 +47,9 @@ from kafkaio._consumer.fetch.positioner import Positioner
 from kafkaio._consumer.fetch.resets import NewcomerLookup
 from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._consumer.group.rewind import Moved, Rewinder, outcome
+from kafkaio._consumer.parallel.handlers import Handler
 from kafkaio._consumer.parallel.lanes import LaneIterator, Lanes
-from kafkaio._consumer.parallel.run import Handler, OnDead, Runner, TransactionalRun
+from kafkaio._consumer.parallel.run import OnDead, Runner, TransactionalRun
 from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio._consumer.reading.iterators import (

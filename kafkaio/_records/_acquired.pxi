@@ -296,6 +296,16 @@ def acquired_of(ShareRecord record not None):
     return record._acquired
 
 
+def settle(ShareRecord record not None, uint8_t decision):
+    """Decide what becomes of a record, unless that is decided, or its lock is gone.
+
+    See `kafkaio._records._acquired.settle`.
+    """
+    return record._acquired is not None and record._acquired.put(
+        record.offset, decision
+    )
+
+
 cdef inline ShareRecord new_share_record(
     Place place, Acquired acquired, const Parsed *parsed
 ):
@@ -316,8 +326,10 @@ cdef class AcquiredCursor(RecordCursor):
     cdef readonly tuple acquired
     # The index of the range that the last record was in.
     cdef Py_ssize_t _index
-    # Whether it was cut: its records were handed out, and it returns each of them.
+    # Whether it was cut: its records were handed out, and it returns each of them. Those
+    # that were not held any more when it was cut are not among them; None for none.
     cdef bint _is_cut
+    cdef set _left_out
 
     def __init__(self, RecordCursor cursor not None, acquired, int64_t first):
         cdef int64_t end = cursor._batch_end
@@ -435,7 +447,8 @@ cdef class AcquiredCursor(RecordCursor):
             self._index += 1
         return None
 
-    cdef bint step(self, Parsed *parsed) noexcept:
+    cdef bint advance_acquired(self, Parsed *parsed, bint *is_held) except -1:
+        # Reads the next record that was acquired; False if there is none.
         cdef Acquired part
         cdef uint8_t *state
         cdef int found
@@ -450,15 +463,24 @@ cdef class AcquiredCursor(RecordCursor):
             part = self.find(parsed.offset)
             if part is None:
                 continue
+            if self._left_out is not None and parsed.offset in self._left_out:
+                continue
             self.remaining = self.remaining - 1
             if self.remaining:
                 self.next_offset = parsed.offset + 1
             else:
                 self.next_offset = self._batch_end
             state = part.state_of(parsed.offset)
-            if state != NULL and (state[0] == HELD or self._is_cut):
-                if part.handed_to <= parsed.offset:
-                    part.handed_to = parsed.offset + 1
+            is_held[0] = self._is_cut or (state != NULL and state[0] == HELD)
+            if is_held[0] and part.handed_to <= parsed.offset:
+                part.handed_to = parsed.offset + 1
+            return True
+        return False
+
+    cdef bint step(self, Parsed *parsed) except -1:
+        cdef bint is_held = False
+        while self.advance_acquired(parsed, &is_held):
+            if is_held:
                 return True
         return False
 
@@ -502,14 +524,25 @@ cdef class AcquiredCursor(RecordCursor):
         other.acquired = self.acquired
         other._index = self._index
         other._is_cut = self._is_cut
+        other._left_out = self._left_out
         return other
 
     cpdef RecordCursor cut(self, Py_ssize_t limit):
         """Take the next records, at most ``limit``, and return a cursor over them."""
         cdef AcquiredCursor piece = self.copy()
+        cdef Parsed parsed
+        cdef Py_ssize_t count = 0
+        cdef bint is_held = False
+        cdef set left_out = set()
+        while count < limit and self.advance_acquired(&parsed, &is_held):
+            if is_held:
+                count += 1
+            else:
+                left_out.add(parsed.offset)
+        piece.remaining = count
         piece._is_cut = True
-        self.skip(limit)
-        piece.remaining -= self.remaining
+        if left_out:
+            piece._left_out = left_out
         if self.remaining > 0:
             piece._end = self._at
         piece._batch_end = self.next_offset
@@ -535,7 +568,7 @@ cdef class AcquiredCursor(RecordCursor):
         cdef uint8_t *state
         cdef int64_t at = self.next_offset
         cdef Py_ssize_t index
-        if self.acquired is None:
+        if self.acquired is None or self._left_out is not None:
             return False
         for index in range(self._index, PyTuple_GET_SIZE(self.acquired)):
             part = <Acquired>PyTuple_GET_ITEM(self.acquired, index)
@@ -543,7 +576,7 @@ cdef class AcquiredCursor(RecordCursor):
                 state = part.state_of(at)
                 if state == NULL:
                     break
-                if state[0] != HELD and state[0] & STATE != GAP:
+                if not self._is_cut and state[0] != HELD and state[0] & STATE != GAP:
                     return False
                 at += 1
         return at >= self._batch_end

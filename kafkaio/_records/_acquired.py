@@ -449,6 +449,19 @@ def acquired_of(record: AnyShareRecord) -> Acquired:
     return record._acquired
 
 
+def settle(record: AnyShareRecord, decision: int) -> bool:
+    """Decide what becomes of a record, unless that is decided, or its lock is gone.
+
+    Returns:
+        Whether it was undecided.
+    """
+    acquired, offset = record._acquired, record.offset
+    if not acquired.is_held(offset):
+        return False
+    acquired.decide(offset, decision)
+    return True
+
+
 class _Draft(Record[K_co, V_co]):
     """A `ShareRecord` whose fields can be set; its class is changed to that then."""
 

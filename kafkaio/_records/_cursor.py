@@ -125,8 +125,9 @@ class AcquiredCursor(RecordCursor):
 
     It returns each record as a `ShareRecord`. A record is left out if its offset was
     not acquired, or if it was decided or lost before its turn came. A cursor that was
-    cut returns all of its records, whatever became of them: they were handed out. For
-    those that it returns, or skips, it sets ``handed_to`` of their range.
+    cut returns each of its records, whatever becomes of them: they were handed out by
+    the cut. For those that it hands out, or skips, a cursor sets ``handed_to`` of their
+    range.
 
     When the cursor is created, it decides `GAP` for the acquired offsets of the batch
     that have no record: compaction has removed it.
@@ -195,7 +196,7 @@ class AcquiredCursor(RecordCursor):
             self.remaining -= 1
             record, part = self._pairs.pop()
             self.next_offset = record.offset + 1 if self.remaining else self._batch_end
-            if self._is_cut or part.is_held(record.offset):
+            if self._returns(part, record.offset):
                 part.handed_to = max(part.handed_to, record.offset + 1)
                 return share_record(record, part, record.key, record.value)
         raise StopIteration
@@ -214,15 +215,25 @@ class AcquiredCursor(RecordCursor):
         return other
 
     def cut(self, limit: int) -> AcquiredCursor:
-        """Take the next records, at most ``limit``, and return a cursor over them."""
+        """Take the next records, at most ``limit``, and return a cursor over them.
+
+        ``remaining`` of that is the exact number of its records.
+        """
         piece = self.copy()
-        piece._is_cut = True
         self.skip(limit)
-        piece.remaining -= self.remaining
         # The pairs are reversed: those of the piece are the last ones of the list.
-        piece._pairs = piece._pairs[self.remaining :]
+        piece._pairs = [
+            (record, part)
+            for record, part in piece._pairs[self.remaining :]
+            if self._returns(part, record.offset)
+        ]
+        piece._is_cut = True
         piece._batch_end = self.next_offset
+        piece.remaining = len(piece._pairs)
         return piece
+
+    def _returns(self, part: Acquired, offset: int) -> bool:
+        return self._is_cut or part.is_held(offset)
 
     def decide_rest(self, decision: int) -> int:
         """Decide what becomes of the records that are left; return how many.

@@ -180,7 +180,7 @@ cdef class RecordCursor:
                 self.remaining = 0
         return False
 
-    cdef bint step(self, Parsed *parsed) noexcept:
+    cdef bint step(self, Parsed *parsed) except -1:
         # Reads the next record that may be returned; False if there is none.
         return self.advance(parsed)
 

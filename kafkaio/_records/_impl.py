@@ -46,6 +46,7 @@ if TYPE_CHECKING or not accelerated:
         Acquired as Acquired,
         ShareRecord as ShareRecord,
         acquired_of as acquired_of,
+        settle as settle,
     )
     from kafkaio._records._append import (
         OpenBatches as OpenBatches,
@@ -111,6 +112,7 @@ else:
         metadata_run as metadata_run,
         murmur2 as murmur2,
         open_batch_first as open_batch_first,
+        settle as settle,
     )
 
 

@@ -83,6 +83,7 @@ __all__ = [
     "metadata_run",
     "murmur2",
     "open_batch_first",
+    "settle",
 ]
 
 cdef extern from "Python.h":

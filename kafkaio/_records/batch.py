@@ -34,6 +34,7 @@ from kafkaio._records._impl import (
     acquired_of as acquired_of,
     column_partitions as column_partitions,
     converted as converted,
+    settle as settle,
 )
 from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,

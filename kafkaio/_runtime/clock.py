@@ -62,6 +62,11 @@ def random_uuid() -> UUID:
     return UUID(int=_sources.bits(128), version=4)
 
 
+def is_replaced() -> bool:
+    """Whether a simulation runs, in which nothing may take the time of the system."""
+    return _sources.wall_ns is not time.time_ns
+
+
 @contextmanager
 def replaced(wall_ns: Callable[[], int], dice: random.Random) -> Iterator[None]:
     """Replace the wall clock and the random numbers of the whole process.

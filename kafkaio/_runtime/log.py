@@ -541,6 +541,32 @@ class LogObserver:
             *(group, records, seconds),
         )
 
+    def handler_failed(
+        self,
+        group: str,
+        partition: TopicPartition,
+        offset: int,
+        delivery_count: int,
+        outcome: str,
+        error: BaseException,
+    ) -> None:
+        """Log it as a warning."""
+        self._log_limited(
+            *(CONSUMER, logging.WARNING, ("handler", (group, partition, outcome))),
+            "group %r: the handler of %s-%d at offset %d failed in delivery %d; the "
+            "record is %s: %s",
+            *(group, *partition, offset, delivery_count, outcome, _cause_text(error)),
+        )
+
+    def group_configs_unknown(self, group: str, error: BaseException) -> None:
+        """Log it as a warning."""
+        self._log_limited(
+            *(CONSUMER, logging.WARNING, ("group configs", group)),
+            "the configs of group %r cannot be read, so that DeadLetter writes dead "
+            "letters even if the brokers do: %s",
+            *(group, _cause_text(error)),
+        )
+
     def dead_letters_at_broker(self, group: str, topic: str) -> None:
         """Log it as INFO."""
         CONSUMER.info(

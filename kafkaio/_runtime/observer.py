@@ -468,6 +468,30 @@ class Observer:
         Reported once, and again only if a record was acknowledged in between.
         """
 
+    def handler_failed(
+        self,
+        group: str,
+        partition: TopicPartition,
+        offset: int,
+        delivery_count: int,
+        outcome: str,
+        error: BaseException,
+    ) -> None:
+        """A handler of ``ShareConsumer.run`` raised, or its record cannot be read.
+
+        ``outcome`` says what became of the record: ``"accepted"`` (``on_error`` has
+        dealt with it, such as by a dead letter), ``"released"``, ``"rejected"``,
+        ``"decided before"`` (by the handler itself, before it raised), or ``"lost"``:
+        its lock was gone already. `Release` and `Reject` are not reported.
+        """
+
+    def group_configs_unknown(self, group: str, error: BaseException) -> None:
+        """The configs of a share group cannot be read; ``error`` says why.
+
+        ``ShareConsumer.run`` takes it that the brokers write no dead letters for the
+        group: its `DeadLetter` writes them, beside the broker if that is wrong.
+        """
+
     def dead_letters_at_broker(self, group: str, topic: str) -> None:
         """The brokers write the dead letters of a share group to ``topic`` (KIP-1191).
 

@@ -52,6 +52,9 @@ class Acknowledgements:
         accepted, released, rejected: decisions that leaders have confirmed.
         failed: decisions that did not count, or may not have.
         lost: offsets whose lock was gone before a decision.
+        on_lost: called with the range, as long as there are handlers.
+        on_range: called with a range whose locks were lost or renewed; None if nobody
+            keeps a copy of it.
         renewed: offsets whose lock was renewed, each time.
     """
 
@@ -69,6 +72,8 @@ class Acknowledgements:
         self._group_id = group_id
         self._observer = observer
         self._on_notify = on_notify
+        self.on_lost: Callable[[Acquired], None] | None = None
+        self.on_range: Callable[[Acquired], None] | None = None
         # The futures of each range that somebody awaits, by offset.
         self._awaited: dict[Acquired, dict[int, list[asyncio.Future[None]]]] = {}
         self._flushes: dict[_Flush, None] = {}
@@ -113,6 +118,10 @@ class Acknowledgements:
         """See `LedgerListenerPort`."""
         self.lost_count += error.last_offset - error.first_offset + 1
         self._settle(acquired, error)
+        if self.on_range is not None:
+            self.on_range(acquired)
+        if self.on_lost is not None:
+            self.on_lost(acquired)
         self._observer.lock_lost(
             self._group_id,
             error.topic_partition,
@@ -125,6 +134,8 @@ class Acknowledgements:
         """See `LedgerListenerPort`."""
         tp = TopicPartition(acquired.topic, acquired.partition)
         self._renewed[tp] = self._renewed.get(tp, 0) + last - first + 1
+        if self.on_range is not None:
+            self.on_range(acquired)
 
     def report(self, node_id: int, seconds: float) -> None:
         """Report what an answer has confirmed and renewed, after it was processed."""
@@ -183,9 +194,13 @@ class Acknowledgements:
     # ---- all of them -----------------------------------------------------------------
 
     @property
-    def is_flushing(self) -> bool:
-        """Whether somebody waits for everything to be answered."""
-        return bool(self._flushes)
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for answers, so that acknowledgements do not linger.
+
+        A call that waits for a record without a decision counts, too: the decision has
+        to be made first, and there are few such calls.
+        """
+        return bool(self._flushes or self._awaited)
 
     async def flush(self, live: Iterable[Acquired], timeout: float) -> None:
         """Wait for the answers to all decisions so far; see `EnginePort.flush`."""

@@ -8,15 +8,23 @@ what hands records out.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
+from functools import partial
 from typing import Self, Unpack, overload
 from uuid import UUID
 
-from kafkaio._arguments import count_of, seconds_of
+from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ShareConsumerConfig, ShareConsumerOptions, with_functions
 from kafkaio._config.signature import OptionsSignature
+from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._net.transport import Dial
@@ -27,8 +35,16 @@ from kafkaio._share.core import ShareCore
 from kafkaio._share.reading.iterators import ShareBatchIterator, ShareRecordIterator
 from kafkaio._share.reading.reader import ShareReader
 from kafkaio._share.reading.reads import ShareReads
+from kafkaio._share.run import (
+    FailedRecords,
+    OnError,
+    ShareRunner,
+    check_on_error,
+)
 from kafkaio._share.statistics import ShareConsumerStatistics
-from kafkaio.errors import KafkaError
+from kafkaio._share.threaded.core import ThreadedShareCore
+from kafkaio._share.threaded.reads import ThreadedReads
+from kafkaio.errors import ArgumentTypeError, KafkaError, Release, UsageError
 from kafkaio.serde import (
     AsyncDeserializer,
     DeserializerLike,
@@ -265,19 +281,27 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         owns_cluster: bool,
     ) -> None:
         self._config = config
-        self._core = core = ShareCore(cluster, config, owns_cluster=owns_cluster)
+        core = ShareCore(cluster, config, owns_cluster=owns_cluster)
+        reader = ShareReader(config, on_change=core.wake, on_news=core.notify)
+        reads = ShareReads(core, core.life, reader)
+        reader.prepare_with(core.spawn)
+        core.attach(reader)
         self._life = core.life
-        self._reader = ShareReader(config, on_change=core.wake, on_news=core.notify)
-        self._reads = ShareReads(core, core.life, self._reader)
-        self._reader.prepare_with(core.spawn)
-        core.attach(self._reader)
+        self._reader = reader
+        self._core: ShareCore | ThreadedShareCore = core
+        self._reads: ShareReads | ThreadedReads = reads
+        if config.io_thread:
+            self._core = threaded = ThreadedShareCore(core, reader, reads)
+            self._reads = threaded.reads
+        self._select = partial(_select, core, reader, reads)
         # Raises for a selection that cannot be; the work for it begins with `start`.
         self._apply(wanted)
 
     def _apply(self, wanted: ReadSelection) -> None:
-        self._core.subscribe(wanted.pattern or wanted.topics or frozenset())
-        self._reader.deserialize_as(wanted)
-        self._reads.subscribed(has_topics=not wanted.is_nothing)
+        if isinstance(self._core, ThreadedShareCore):
+            self._core.ask(partial(self._select, wanted))
+        else:
+            self._select(wanted)
 
     def __repr__(self) -> str:
         numbers = self.statistics()
@@ -315,6 +339,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
             ClosedError: the consumer was started before.
         """
         await self._core.start(_limit(timeout))
+        self._reads.time_slice.start()
 
     async def close(self, timeout: float | None = None) -> None:
         """Release what has no decision, send the last acknowledgements, and leave.
@@ -341,15 +366,21 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
             ArgumentValueError: the timeout is negative.
             ClosedError: the consumer belongs to another event loop or process.
         """
+        limit = _limit(timeout)
+        if self._reads.user_code.have_caller:
+            raise UsageError(
+                "close() is called in a handler of run(), and would wait for that "
+                "handler; call it in another task"
+            )
         self._reads.settle()
-        await self._core.close(_limit(timeout))
+        await self._core.close(limit)
 
     def _abandon(self) -> None:
         self._core.abandon()
 
     # Reading
 
-    def __aiter__(self) -> AsyncIterator[ShareRecord[K_co, V_co]]:
+    def __aiter__(self) -> ShareRecordIterator[K_co, V_co]:
         """Return an iterator over records, for ``async for``.
 
         A step waits for the next record as long as it takes. If cancelled, none was
@@ -437,6 +468,102 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         self._core.check_open()
         return ShareBatchIterator(self._reads, self._reader, limit, max_wait, self)
 
+    async def run(
+        self,
+        handler: Callable[[ShareRecord[K_co, V_co]], Awaitable[object]],
+        *,
+        concurrency: int = 10,
+        max_processing_ms: int | None = None,
+        on_error: OnError = Release,
+    ) -> None:
+        """Call a coroutine function with each record, many at a time, in any order.
+
+        A record whose handler returns is accepted. A handler that raises
+        `kafkaio.Release` or `kafkaio.Reject` has that done to its record; any other
+        exception asks ``on_error``, and is reported (``handler_failed``, a warning in
+        the log). What a handler has decided itself, by ``record.reject()`` for example,
+        stays. Each decision joins the next request to the leader; `flush` waits for it.
+        ``acknowledgement="implicit"`` changes nothing here.
+
+        Twice ``concurrency`` records are locked at most (and ``max_in_flight``), so
+        that no lock runs for a record that no handler begins soon. With
+        ``acquire_mode="batch_optimized"`` leaders lock whole batches all the same: for
+        handlers that take long, ``record_limit`` leaves the rest to other members.
+
+        The locks of records whose handler runs are renewed (``renew_locks``), for
+        ``max_processing_ms`` at most. A handler whose record is not locked any more is
+        cancelled, because another member may work on the record by now.
+
+        `close` begins no more records, and waits for those that have begun, for 80 % of
+        its timeout; then this call returns. That is the clean way to stop. If this call
+        is cancelled, so are the handlers. A record whose handler was cancelled is
+        released: another member gets it at once.
+
+        Args:
+            handler: works on one record. It must not close the consumer.
+            concurrency: most handlers that run at a time.
+            max_processing_ms: how long the locks of a record are renewed after it was
+                handed out; the option of that name by default.
+            on_error: what becomes of a record whose handler fails, or that cannot be
+                deserialized. `Release` (the class, or an object of it): it comes again,
+                up to the group's limit of deliveries. `Reject`: it never comes again.
+                A `DeadLetter`: it is written there and accepted; if that fails, it is
+                released. Where the brokers write the group's dead letters (KIP-1191,
+                Kafka 4.4) it is rejected instead, so that they do, which is reported
+                once. A function, or coroutine function, of the record and the
+                exception: it returns or raises Release or Reject, or returns None to
+                have the record accepted. These get the record as it came, not
+                deserialized. A batch that cannot be read was rejected (if it is only
+                too large, released), and comes as one record, whose value is the bytes
+                of the batch, with a `CorruptRecord` or `RecordTooLarge`.
+
+        Raises:
+            Exception: ``on_error`` is a function, and raised it, or returned something
+                else. The record is released.
+            UsageError: another task reads, or nothing is subscribed to (after
+                `unsubscribe`, when what has begun is done).
+            KafkaError: as iterating does, apart from errors of single records and
+                batches. A deserializer that fails for a reason that passes, such as a
+                registry that is down, is reported (``retrying``), and tried again as
+                long as the lock of its record lasts.
+            ArgumentTypeError: an argument has the wrong type. A handler that is not a
+                coroutine function is found with the first record, which is released.
+            ArgumentValueError: ``concurrency`` or ``max_processing_ms`` is below 1.
+            ClosedError: the consumer is not running.
+        """
+        limit = count_of("concurrency", concurrency, 10)
+        if not callable(handler):
+            raise ArgumentTypeError(
+                f"handler must be callable, not {type_name(handler)}"
+            )
+        longest = None
+        if max_processing_ms is not None:
+            longest = count_of("max_processing_ms", max_processing_ms, 1) / 1000
+        check_on_error(on_error)
+        topic = None
+        if isinstance(on_error, DeadLetter):
+            topic = await self._core.broker_dead_letters()
+        failed = FailedRecords(
+            on_error, self._config.group_id, self._core.observer, topic
+        )
+        if isinstance(self._reads, ThreadedReads):
+            assert isinstance(self._core, ThreadedShareCore)
+            await self._core.run(
+                handler, failed, concurrency=limit, max_processing=longest
+            )
+            return
+        assert isinstance(self._core, ShareCore)
+        runner = ShareRunner(
+            self._core,
+            self._reads,
+            self._reader,
+            handler,
+            failed,
+            concurrency=limit,
+            max_processing=longest,
+        )
+        await runner.run()
+
     # Acknowledgements
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -481,7 +608,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
             ClosedError: the consumer is not running.
         """
         self._reads.settle()
-        self._reader.accept()
+        self._reads.accept()
         return dict(await self._core.commit(self._within(timeout)))
 
     # The selection
@@ -592,6 +719,14 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
         return seconds_of("timeout", timeout)
+
+
+def _select(
+    core: ShareCore, reader: ShareReader, reads: ShareReads, wanted: ReadSelection
+) -> None:
+    core.subscribe(wanted.pattern or wanted.topics or frozenset())
+    reader.deserialize_as(wanted)
+    reads.subscribed(has_topics=not wanted.is_nothing)
 
 
 def _limit(timeout: float | None) -> float | None:

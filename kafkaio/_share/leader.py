@@ -6,9 +6,10 @@ Acknowledgements go with the next fetch. They go by themselves when nothing is t
 fetched, when locks are renewed (such a fetch may bring nothing), and when they are of a
 partition that was taken away (a fetch would put it into the session again).
 
-Acknowledgements that are decided while a fetch waits at the leader are late by the rest
-of that wait. So while records are in the user's hands, fetches wait shortly at first,
-and twice as long after each that brought nothing to acknowledge.
+The leader answers acknowledgements with the records, and acknowledgements that are
+decided while a fetch waits at the leader are late by the rest of that wait. So a fetch
+with acknowledgements waits shortly. While records are in the user's hands, fetches wait
+shortly at first, and then each twice as long as the one before.
 
 The session and all locks end with the connection, so it belongs to this leader alone,
 and its end is noticed at once, also while nothing is in flight.
@@ -256,7 +257,7 @@ class Leader:
 
     def _is_due(self, at: float) -> bool:
         due = self._next_send(at)
-        return due is not None and (due <= at or self._parts.acks.is_flushing)
+        return due is not None and (due <= at or self._parts.acks.is_awaited)
 
     def _wanted(self, at: float) -> list[TopicIdPartition]:
         """Return the partitions to fetch now; none if nothing is to be fetched."""
@@ -265,7 +266,7 @@ class Leader:
         if not parts.fetching.may_fetch() or not reader.wants:
             return []
         # At most one round ahead: what is buffered is locked, and its time runs.
-        if reader.buffered and 2 * parts.ledger.locked > parts.config.max_in_flight:
+        if reader.buffered and 2 * parts.ledger.locked > parts.room.max_records:
             return []
         return parts.partitions.at(self.node_id, at)
 
@@ -367,9 +368,16 @@ class Leader:
         # Others may be in the user's hands, and have no effect on this leader.
         in_hands = parts.ledger.locked_at(self.node_id) - freed
         in_hands = min(in_hands, parts.ledger.locked - freed - parts.reader.buffered)
-        if plan is not None or in_hands <= 0:
+        if plan is not None:
+            # Its answer waits, too.
             self._short_wait = _SHORT_WAIT
+            return 0.0 if parts.acks.is_awaited else min(wait, _SHORT_WAIT)
+        # Locks are renewed behind it: with short ones, that would be too late.
+        at = now()
+        if (due := self._next_send(at)) is not None:
+            wait = min(wait, max(0.0, due - at))
         if in_hands <= 0:
+            self._short_wait = _SHORT_WAIT
             return wait
         wait = min(wait, self._short_wait)
         self._short_wait *= 2
@@ -447,8 +455,8 @@ class Leader:
         self._check_asked(found, sent)
         if sent.acks is not None:
             self._take_acks(sent.acks, found, lock)
-        count, largest = self._take_records(found, sent, lock)
-        parts.room.answered(self.node_id, count, largest)
+        count = self._take_records(found, sent, lock)
+        parts.room.answered(self.node_id, count)
         if count:
             parts.on_acquired()
         self._take_errors(found, answer.node_endpoints)
@@ -519,10 +527,9 @@ class Leader:
 
     def _take_records(
         self, found: Mapping[TopicIdPartition, Answered], sent: _Sent, lock: float
-    ) -> tuple[int, int]:
-        """Take what was acquired; return how many records, and the largest range."""
-        parts, at = self._parts, now()
-        count = largest = 0
+    ) -> int:
+        """Take what was acquired; return how many records."""
+        parts, at, count = self._parts, now(), 0
         reports = dict[TopicPartition, AcquiredPart]()
         for each, part in found.items():
             if not part.acquired:
@@ -543,7 +550,7 @@ class Leader:
                 if acquired.delivery_count > 1
             )
             reports[tp] = AcquiredPart(sum(sizes), len(part.data), again)
-            count, largest = count + sum(sizes), max(largest, *sizes)
+            count += sum(sizes)
             self._hand_over(each, tp, taken, part.data)
         acks = parts.acks
         acks.acquired += count
@@ -551,7 +558,7 @@ class Leader:
         parts.cluster.observer.records_acquired(
             parts.config.group_id, self.node_id, at - sent.at, reports
         )
-        return count, largest
+        return count
 
     def _hand_over(
         self,

@@ -61,12 +61,12 @@ from kafkaio.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatR
 _FEATURE: Final = "share.version"
 #: The epoch of a heartbeat that joins.
 _JOIN: Final = 0
-#: Answers in a row without an assignment after which a member is taken to get none. The
-#: coordinator computes assignments beside its answers.
-_SPARED: Final = 3
-#: Seconds that a request to leave is repeated, at most: it is for the other members,
-#: who would get the partitions at the end of the session anyway.
-_LEAVING: Final = 30.0
+#: Seconds without an assignment after which a member is taken to get none. The first
+#: assignment of a cluster waits until its topic of share states was made, some 6 s.
+_SPARED: Final = 10.0
+#: Seconds that a request to leave is repeated, at most. Nobody waits for it: locks are
+#: freed with the sessions, and the group forgets a silent member by itself.
+_LEAVING: Final = 10.0
 
 
 class ShareMember:
@@ -128,8 +128,8 @@ class ShareMember:
         self._assigned = frozenset[TopicIdPartition]()
         # When the heartbeat that was answered last was sent.
         self._answered_at = -inf
-        # How many in a row were answered without an assignment.
-        self._spared = 0
+        # Since when the member belongs to the group without an assignment.
+        self._idle_since = inf
 
     def __repr__(self) -> str:
         return f"<ShareMember {self._machine}>"
@@ -246,10 +246,9 @@ class ShareMember:
             due = inf
             if patience is not None:
                 due = max(since, self._answered_at) + patience
-            with anyio.CancelScope(deadline=due):
+            with anyio.CancelScope(deadline=min(due, self._spared_at)):
                 await self.changed.wait()
-            if now() >= due:
-                assert patience is not None
+            if patience is not None and now() >= due:
                 raise self.no_answer(patience)
 
     def _is_settled(self) -> bool:
@@ -263,7 +262,11 @@ class ShareMember:
         # member may also get none at all, if its group has an assignor that spares it.
         view = self._cluster.view
         exist = any(view.partition_count(name) for name in self._names)
-        return bool(self._assigned) or not exist or self._spared >= _SPARED
+        return bool(self._assigned) or not exist or now() >= self._spared_at
+
+    @property
+    def _spared_at(self) -> float:
+        return self._idle_since + _SPARED
 
     def no_answer(self, within: float) -> RequestTimeout:
         """The error for a group that did not accept this member within some seconds."""
@@ -400,9 +403,11 @@ class ShareMember:
         except KafkaError as error:
             self._rpc.failure = error
             effects = self._machine.request_failed(effect.ticket, error, now(), roll())
-        is_spared = self._machine.is_joined and not self._assigned
         self._feed(effects)
-        self._spared = self._spared + 1 if is_spared and not self._assigned else 0
+        if not self._machine.is_joined or self._assigned:
+            self._idle_since = inf
+        elif self._idle_since == inf:
+            self._idle_since = now()
 
     async def _ask(self, effect: SendShareHeartbeat) -> Sequence[ShareEffect]:
         timeout = min(self._timeout, effect.timeout)

@@ -6,7 +6,7 @@ ledger, and brings fetched data. The *reader* keeps fetched data until it is han
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -34,7 +34,14 @@ class FetchedPart(NamedTuple):
 
 
 class ReaderPort(Protocol):
-    """The reader, as the engine uses it."""
+    """The reader, as the engine uses it.
+
+    Attributes:
+        on_handed: called with a partition and a number of records that were taken of
+            it; None without an observer.
+    """
+
+    on_handed: Callable[[TopicPartition, int], None] | None
 
     @property
     def wants(self) -> bool:
@@ -73,6 +80,22 @@ class ReaderPort(Protocol):
 class HandlersPort(Protocol):
     """Work on records in tasks of the consumer, which closing waits for: `run`."""
 
+    @property
+    def most_records(self) -> int:
+        """How many records may be locked while it goes on; ``max_in_flight`` at most.
+
+        Locks run, so that more than handlers can begin soon would be of no use.
+        """
+        ...
+
+    @property
+    def max_processing(self) -> float | None:
+        """How long locks are renewed in place of ``max_processing_ms``, in seconds."""
+        ...
+
+    def lost(self, acquired: Acquired) -> None:
+        """Note that locks of a range are gone: work on its records is of no use."""
+
     def begin_draining(self) -> None:
         """Begin no more work."""
 
@@ -81,6 +104,30 @@ class HandlersPort(Protocol):
 
     def stop(self) -> None:
         """Cancel the work that goes on: the time for it is over."""
+
+
+class WorkPort(Protocol):
+    """The engine, as ``run`` uses it."""
+
+    @property
+    def observer(self) -> Observer:
+        """Observes what happens."""
+        ...
+
+    def check(self) -> None:
+        """Raise if the consumer is closed, or a background task has crashed."""
+
+    async def wait_for_news(self, until: float | None) -> None:
+        """Wait for `notify`, or until that time. One task at a time."""
+
+    def notify(self) -> None:
+        """Wake who waits for news: data came, an error came, the consumer closes."""
+
+    def begin_work(self, handlers: HandlersPort) -> None:
+        """Have closing wait for these, up to its time limit, until `end_work`."""
+
+    def end_work(self, handlers: HandlersPort) -> None:
+        """Note that these have ended."""
 
 
 class EnginePort(Protocol):

@@ -35,6 +35,8 @@ class ShareConsumerStatistics:
         failed: number of records whose acknowledgement did not count, or may not have.
         lost: number of records whose lock was gone before a decision.
         renewed: number of renewals of locks, by record.
+        idle_seconds: the total time that reads have waited for records. With ``run()``
+            it also grows while handlers work.
     """
 
     state: str
@@ -56,3 +58,4 @@ class ShareConsumerStatistics:
     failed: int
     lost: int
     renewed: int
+    idle_seconds: float

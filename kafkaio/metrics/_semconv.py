@@ -159,6 +159,11 @@ METRICS: Final[Mapping[str, Instrument]] = {
     "renewed_locks": Instrument(
         "kafkaio.share.locks.renewed", "{message}", "Messages whose lock was renewed."
     ),
+    "handler_failures": Instrument(
+        "kafkaio.share.handler.failures",
+        "{message}",
+        "Messages whose handler of run() failed, by what became of them.",
+    ),
     "failed_authentications": Instrument(
         "kafkaio.authentication.failures", "{attempt}", "Credentials that were refused."
     ),

@@ -64,6 +64,7 @@ WITHOUT_METRIC: Final = frozenset(
         "batch_sent",
         "credentials_exposed",
         "dead_letters_at_broker",
+        "group_configs_unknown",
         "group_protocol",
         "loop_blocked",
         "new_partitions",
@@ -289,6 +290,15 @@ EVENTS: Final[Mapping[str, Row]] = {
         ("partition",),
         ("share_lost_locks",),
         ("lost_locks",),
+    ),
+    "handler_failed": Row(
+        lambda group, partition, offset, delivery_count, outcome, error: (
+            (partition, outcome),
+            (1,),
+        ),
+        ("partition", "outcome"),
+        ("share_handler_failures",),
+        ("handler_failures",),
     ),
     "locks_renewed": Row(
         lambda group, node_id, partition, records: ((partition,), (records,)),

@@ -78,6 +78,7 @@ _COUNTED: Final = (
     "failed_acknowledgements",
     "lost_locks",
     "renewed_locks",
+    "handler_failures",
 )
 #: The attributes of the conventions that labels stand for.
 _FACTS: Final = {

@@ -125,6 +125,10 @@ COUNTERS: Final[Mapping[str, Family]] = {
     "share_lost_locks": Family(
         "Records whose lock was lost before a decision.", _TOPIC
     ),
+    "share_handler_failures": Family(
+        "Records whose handler of run() failed, by what became of them.",
+        ("topic", "outcome"),
+    ),
     "share_renewed_locks": Family("Records whose lock was renewed.", _TOPIC),
     "failed_commits": Family("Automatic commits that failed.", ("group",)),
     "failed_rebalances": Family("Rebalances that failed.", ("group",)),

@@ -35,6 +35,7 @@ from kafkaio.testing._broker.configs import BROKER, BrokerConfigs
 from kafkaio.testing._broker.control import (
     Control,
     GroupControlPort,
+    ShareControlPort,
     TransactionControlPort,
 )
 from kafkaio.testing._broker.faults import Faults
@@ -236,12 +237,20 @@ class Broker:
         )
         self._has_telemetry = telemetry
         self.nodes: dict[int, BrokerNode] = {}
-        self.control: Control = Control(
-            self._cluster, self.nodes, self._group_control, self._transaction_control
-        )
+        self.control: Control = self._new_control()
         if "broker.rack" in given:
             racks = [*racks, *[given["broker.rack"]] * nodes]
         self._add_nodes(list(self._new_nodes(given, Address(host, port))), racks)
+
+    def _new_control(self) -> Control:
+        # Each is imported on first use.
+        return Control(
+            self._cluster,
+            self.nodes,
+            self._group_control,
+            self._transaction_control,
+            self._share_control,
+        )
 
     def _add_nodes(self, nodes: Sequence[BrokerNode], racks: Sequence[str]) -> None:
         apis = apis_of(self.release)
@@ -361,6 +370,12 @@ class Broker:
         from kafkaio.testing._transactions.control import TransactionCoordinatorControl
 
         return TransactionCoordinatorControl(self._transactions())
+
+    def _share_control(self) -> ShareControlPort:
+        from kafkaio.testing._share.control import ShareLeadersControl
+        from kafkaio.testing._share.leaders import share_leaders_of
+
+        return ShareLeadersControl(share_leaders_of(self._cluster), self._cluster)
 
     def _listener(self, name: str, bound: Address, offset: int) -> ListenerPort:
         host = bound.host or _ALL
@@ -511,6 +526,7 @@ class Broker:
         # coordinator does not exist.
         if self._cluster.leader_changed:
             self._coordinator().close()
+            self._share_control().close()
         if TRANSACTIONS_TOPIC in self._cluster.topics:
             self._transactions().close()
         self._cluster.close()

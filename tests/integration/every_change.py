@@ -192,6 +192,12 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_three_members_go_on_from_the_new_offsets",
         "test_where_the_brokers_divide_each_moves_its_own",
     ),
+    "test_share_must_hold.py": (
+        "test_closing_amid_a_hundred_handlers_gives_their_records_to_others",
+        "test_never_more_than_ten_of_a_batch_of_a_thousand",
+        "test_offsets_are_reset_beside_a_shared_client",
+        "test_poison_among_many_goes_to_the_dead_letter_and_holds_up_nothing",
+    ),
     "test_tables.py": (
         "test_keys_go_where_javas_producer_sends_them",
         "test_librdkafka_reads_what_was_enqueued",
@@ -204,6 +210,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_the_wrong_credentials",
     ),
     "test_serde_java.py": ("test_java_writes_the_same",),
+    "test_share_peers.py": ("test_members_of_three_clients_lose_nothing",),
     "test_tls.py": (
         "test_a_broker_that_is_not_trusted",
         "test_a_broker_with_another_name",

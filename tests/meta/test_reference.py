@@ -35,6 +35,7 @@ OF_MODULES = {
 NO_CLASSES = {
     *("kafkaio.__version__", "kafkaio.accelerated", "kafkaio.messages"),
     *("kafkaio.ClientOptions", "kafkaio.ConsumerOptions", "kafkaio.ProducerOptions"),
+    "kafkaio.ShareConsumerOptions",
 }
 PACKAGES = [
     *("kafkaio", "kafkaio.admin", "kafkaio.arrow", "kafkaio.errors"),

@@ -27,6 +27,7 @@ from tests.sim.scenario import (
     draw_faults,
     exactly_once,
     rebalancing,
+    sharing,
 )
 from tests.sim.shrink import shrink
 from tests.sim.violation import Violation
@@ -44,6 +45,7 @@ __all__ = [
     "exactly_once",
     "rebalancing",
     "run",
+    "sharing",
     "shrink",
     "simulate",
     "simulate_all",

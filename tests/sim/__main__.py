@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tests.sim.mutants import MUTANTS, find
 from tests.sim.report import simulate, simulate_all
-from tests.sim.scenario import Scenario, exactly_once, rebalancing
+from tests.sim.scenario import Scenario, exactly_once, rebalancing, sharing
 from tests.sim.shrink import shrink
 from tests.sim.world import Outcome
 
@@ -25,11 +25,11 @@ def _arguments(arguments: Sequence[str] | None) -> Namespace:
     add = parser.add_argument
     add(
         "--scenario",
-        choices=("faults", "rebalance", "exactly-once"),
+        choices=("faults", "rebalance", "exactly-once", "share"),
         default="faults",
         help="faults of every kind; or a group that rebalances all the time, whose"
         " members hold partitions that are to be revoked; or members that copy in"
-        " transactions",
+        " transactions; or members of a share group",
     )
     add("--hours", type=float, help="simulated hours in all; one by default")
     add(
@@ -68,6 +68,8 @@ def _scenario(asked: Namespace, seed: int) -> Scenario:
         scenario = rebalancing(seed, asked.group_protocol)
     elif asked.scenario == "exactly-once":
         scenario = exactly_once(seed, asked.group_protocol)
+    elif asked.scenario == "share":
+        scenario = sharing(seed)
     else:
         protocol = asked.group_protocol or "classic"
         scenario = Scenario(seed=seed, group_protocol=protocol)

@@ -21,6 +21,7 @@ __all__ = [
     "draw_faults",
     "exactly_once",
     "rebalancing",
+    "sharing",
 ]
 
 #: The topic that members copy to.
@@ -273,6 +274,50 @@ _OF_COPIES: Final[Mapping[Kind, int]] = {
     Kind.ERROR: 16,
     Kind.DISCONNECT_AFTER: 8,
 }
+#: The same for members of a share group.
+_OF_SHARES: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
+    "ShareFetch": (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ),
+    "ShareAcknowledge": (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.INVALID_RECORD_STATE,
+    ),
+    "ShareGroupHeartbeat": (
+        *_RELOADING,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+    ),
+    "FindCoordinator": (ErrorCode.COORDINATOR_NOT_AVAILABLE,),
+}
+#: What goes wrong for them.
+_SHARE_FAULTS: Final[Mapping[Kind, int]] = {
+    Kind.KILL: 3,
+    Kind.STOP: 2,
+    Kind.PAUSE: 3,
+    Kind.MOVE_LEADER: 6,
+    Kind.MOVE_COORDINATOR: 3,
+    Kind.CUT: 4,
+    Kind.SLOW: 4,
+    Kind.RESET: 6,
+    Kind.ERROR: 12,
+    Kind.DELAY: 8,
+    Kind.DISCONNECT_BEFORE: 5,
+    Kind.DISCONNECT_AFTER: 8,
+    Kind.HALF_FRAME: 3,
+    Kind.DROP: 4,
+    Kind.CRASH: 5,
+    Kind.CANCEL: 6,
+    Kind.LEAVE: 5,
+    Kind.JOIN: 5,
+    Kind.STALL: 10,
+    Kind.FREEZE: 3,
+}
 #: Every way to read; see `tests.sim.styles`.
 _STYLES: Final = ("iterate", "poll", "batches", "delay", "hold", "wait", "lanes", "run")
 _PROTOCOLS: Final = ("consumer", "classic", "eager")
@@ -319,6 +364,7 @@ class Scenario:
     consumer_options: Mapping[str, object] = field(default_factory=dict)
     producer_options: Mapping[str, object] = field(default_factory=dict)
     copies: bool = False
+    shares: bool = False
     topics: Mapping[str, int] = field(default_factory=dict)
     features: Mapping[str, int] | None = None
 
@@ -392,6 +438,35 @@ def exactly_once(seed: int, group_protocol: str | None = None) -> Scenario:
     )
 
 
+def sharing(seed: int) -> Scenario:
+    """Return five minutes of a share group, with every way to read.
+
+    With even seeds nothing happens to the cluster and the network: then no record may
+    be in two hands.
+
+    Args:
+        seed: everything random is drawn from it.
+    """
+    calm = {Kind.CRASH, Kind.CANCEL, Kind.LEAVE, Kind.JOIN, Kind.STALL}
+    weights = {
+        kind: weight
+        for kind, weight in _SHARE_FAULTS.items()
+        if seed % 2 or kind in calm
+    }
+    return Scenario(
+        seed=seed,
+        seconds=300.0,
+        partitions=4,
+        keys=12,
+        period=0.2,
+        fault_every=6.0,
+        styles=("iterate", "implicit", "batches", "poll"),
+        weights=weights,
+        producer_options={"metadata_max_age_ms": 30_000},
+        shares=True,
+    )
+
+
 def draw_faults(scenario: Scenario) -> tuple[Fault, ...]:
     """Draw the schedule of a scenario, in order of time.
 
@@ -424,6 +499,8 @@ def _draw(scenario: Scenario, at: float, kind: Kind, rng: random.Random) -> Faul
     if scenario.copies:
         del errors["OffsetCommit"]
         errors |= _OF_TRANSACTIONS
+    if scenario.shares:
+        errors = {**_OF_SHARES, "Produce": _ERRORS["Produce"]}
     code = ErrorCode.NONE
     if kind is Kind.ERROR:
         apis = sorted(errors)
@@ -437,6 +514,8 @@ def _draw(scenario: Scenario, at: float, kind: Kind, rng: random.Random) -> Faul
         # Half of the time it is one of the requests of transactions.
         of_copies = sorted(_OF_TRANSACTIONS)
         api = rng.choice(rng.choice([[*_REQUESTS, *sorted(errors)], of_copies]))
+    elif scenario.shares:
+        api = rng.choice(["Metadata", "ApiVersions", *sorted(errors)])
     else:
         of_group = sorted(_OF_PROTOCOL[scenario.group_protocol])
         api = rng.choice([*_REQUESTS, *of_group])

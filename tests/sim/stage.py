@@ -29,6 +29,7 @@ LOOK_EVERY: Final = 1.0
 #: Seconds for bytes in flight to arrive, after everything was closed.
 _DRAIN_SECONDS: Final = 30.0
 _LENGTH_SIZE: Final = 4
+CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class Stage:
             ),
             features=scenario.features,
         )
+        # Clients name the cluster in their requests.
+        self.broker._cluster.cluster_id = CLUSTER_ID
         self._all: anyio.CancelScope | None = None
         self._play: Play | None = None
 

@@ -14,6 +14,7 @@ from tests.sim.copying import CopyPlay
 from tests.sim.group import GroupPlay
 from tests.sim.loop import VirtualClockLoop
 from tests.sim.scenario import Fault, Scenario, draw_faults
+from tests.sim.sharing import SharePlay
 from tests.sim.stage import Play, Stage
 from tests.sim.violation import Violation
 
@@ -105,4 +106,6 @@ def run(scenario: Scenario, faults: Sequence[Fault] | None = None) -> Outcome:
 
 
 def _play(stage: Stage) -> Play:
+    if stage.scenario.shares:
+        return SharePlay(stage)
     return CopyPlay(stage) if stage.scenario.copies else GroupPlay(stage)

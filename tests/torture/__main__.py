@@ -9,6 +9,9 @@ the journals are compared with the acknowledged records.
 
 In the scenario ``exactly-once`` members copy the topic to another one in transactions,
 through proxies that fail, too. At the end Kafka's own tools count the copies.
+
+In the scenario ``share`` members of Java, confluent-kafka and kafkaio accept the
+records of a share group, through the same proxies.
 """
 
 from __future__ import annotations
@@ -18,17 +21,17 @@ import asyncio
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kafkaio.testing.kafka import ClusterOptions
 from kafkaio.testing.kafka._properties import Value
 from kafkaio.testing.kafka._releases import DEFAULT_VERSION, find_release
 from tests.support.kafka import Kafka
-from tests.torture.chaos import ProxiedCluster
+from tests.torture.chaos import Chaos, ProxiedCluster
 from tests.torture.director import Director
 from tests.torture.exactly_once import CopyDirector
 from tests.torture.plan import (
@@ -38,6 +41,7 @@ from tests.torture.plan import (
     SESSION_SECONDS,
     Plan,
 )
+from tests.torture.sharing import SharePlan, Sharing
 
 #: Session timeouts between brokers that are long enough for a busy machine.
 BROKERS: Final[dict[str, Value]] = {
@@ -48,7 +52,7 @@ BROKERS: Final[dict[str, Value]] = {
     "group.consumer.session.timeout.ms": round(SESSION_SECONDS * 1000),
 }
 START_SECONDS: Final = 180.0
-SCENARIOS: Final = ("group", "exactly-once")
+SCENARIOS: Final = ("group", "exactly-once", "share")
 _say: Final = partial(print, flush=True)
 
 
@@ -90,6 +94,31 @@ async def torture_copies(
     return not verdict.wrong
 
 
+async def torture_sharers(plan: SharePlan, version: str, directory: Path) -> bool:
+    """Have members of three clients accept the records of a share group."""
+    options = ClusterOptions(
+        brokers=3,
+        version=version,
+        config=BROKERS,
+        heap="512m",
+        start_timeout=START_SECONDS,
+    )
+    cluster = ProxiedCluster(options)
+    kafka = Kafka.on(cluster, options)
+    async with kafka, _logs_kept(kafka, directory):
+        chaos = Chaos(cluster, lambda what, node: _say(f"{what} {node}"))
+        await chaos.start()
+        try:
+            calm, servers = kafka.bootstrap_servers, cluster.chaotic_servers
+            run = Sharing(plan, servers, directory, _say, calm, chaos)
+            verdict = await run.run()
+        finally:
+            await chaos.close()
+    _say(f"Kafka {version}, {plan}")
+    _say(str(verdict))
+    return not verdict.wrong
+
+
 @asynccontextmanager
 async def _logs_kept(kafka: Kafka, directory: Path) -> AsyncIterator[None]:
     """Write what the nodes logged beside the journals, whatever happens."""
@@ -105,8 +134,10 @@ def arguments() -> argparse.Namespace:
         prog="python -m tests.torture", description=__doc__.split("\n", 1)[0]
     )
     parser.add_argument("--scenario", choices=SCENARIOS, default="group")
-    parser.add_argument("--members", type=int, help="20, or 4 that copy")
-    parser.add_argument("--partitions", type=int, help="48, or 12 to copy")
+    parser.add_argument(
+        "--members", type=int, help="20, 4 that copy, or 2 of each client"
+    )
+    parser.add_argument("--partitions", type=int, help="48, 12 to copy, or 8 to share")
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=int, default=500, help="records a second")
@@ -127,6 +158,28 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
+    directory = args.journals or Path(tempfile.mkdtemp(prefix="kafkaio-torture-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    fine = asyncio.run(running(args, directory))
+    if args.journals is None and fine:
+        shutil.rmtree(directory)
+    else:
+        _say(f"journals: {directory}")
+    return 0 if fine else 1
+
+
+def running(args: argparse.Namespace, directory: Path) -> Coroutine[Any, Any, bool]:
+    """The scenario that is asked for."""
+    if args.scenario == "share":
+        seconds = args.minutes * 60
+        sharing = SharePlan(
+            records=round(args.rate * seconds),
+            seconds=seconds,
+            seed=args.seed,
+            members=args.members or 2,
+            partitions=args.partitions or 8,
+        )
+        return torture_sharers(sharing, args.kafka, directory)
     copies = args.scenario == "exactly-once"
     has_kip848 = find_release(args.kafka).version >= "4"
     plan = Plan(
@@ -142,19 +195,10 @@ def main() -> int:
         client=args.client,
         sabotage=args.sabotage,
     )
-    directory = args.journals or Path(tempfile.mkdtemp(prefix="kafkaio-torture-"))
-    directory.mkdir(parents=True, exist_ok=True)
     if copies:
         level = args.transaction_version
-        running = torture_copies(plan, args.kafka, level, directory)
-    else:
-        running = torture_group(plan, args.kafka, directory)
-    fine = asyncio.run(running)
-    if args.journals is None and fine:
-        shutil.rmtree(directory)
-    else:
-        _say(f"journals: {directory}")
-    return 0 if fine else 1
+        return torture_copies(plan, args.kafka, level, directory)
+    return torture_group(plan, args.kafka, directory)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,17 @@ import msgspec
 import pydantic
 
 import kafkaio
-from kafkaio import Batch, Consumer, Producer, Record, Topic, Transaction
+from kafkaio import (
+    Batch,
+    Consumer,
+    Producer,
+    Record,
+    ShareBatch,
+    ShareConsumer,
+    ShareRecord,
+    Topic,
+    Transaction,
+)
 from kafkaio.arrow import records_to_table
 from kafkaio.serde import DeserializationContext, SerializationContext
 
@@ -303,6 +313,61 @@ async def consume(consumer: Consumer[str, Order]) -> None:
             await lane.commit(record)
         async for batch in lane.batches():
             assert_type(batch.first, Record[str, Order])
+
+
+# ---- share consumers -----------------------------------------------------------------
+
+
+def share_consumers(servers: Any) -> None:
+    assert_type(ShareConsumer(SERVERS, group_id="g"), ShareConsumer[Bytes, Bytes])
+    assert_type(
+        ShareConsumer(servers, topics="t", value_deserializer=load),
+        ShareConsumer[Bytes, Order],
+    )
+    assert_type(
+        ShareConsumer(
+            SERVERS,
+            key_deserializer=bytes.decode,
+            value_deserializer=AwaitedOrders(),
+            acknowledgement="implicit",
+        ),
+        ShareConsumer[str, Order],
+    )
+    assert_type(ShareConsumer(SERVERS, topics=orders), ShareConsumer[Bytes, Order])
+    assert_type(ShareConsumer(SERVERS, topics=[keyed]), ShareConsumer[Order, Order])
+    mixed = ShareConsumer(SERVERS, topics=[orders, "names"])
+    assert_type(mixed, ShareConsumer[object, object])
+    assert_type(
+        ShareConsumer[Bytes, Order].from_properties(
+            {"bootstrap.servers": SERVERS}, value_deserializer=load
+        ),
+        ShareConsumer[Bytes, Order],
+    )
+    config = kafkaio.ShareConsumerConfig.of(SERVERS, {"group_id": "g"})
+    assert_type(
+        ShareConsumer[Bytes, Order].from_config(config, topics=orders),
+        ShareConsumer[Bytes, Order],
+    )
+
+
+async def share(consumer: ShareConsumer[str, Order]) -> None:
+    async for record in consumer:
+        assert_type(record, ShareRecord[str, Order])
+        assert_type(record.value.id, int)
+        assert_type(record.ack(), None)
+        assert_type(await record.acked, None)
+    assert_type(await consumer.poll(), list[ShareRecord[str, Order]])
+    async for batch in consumer.batches(max_records=5, max_wait=0.5):
+        assert_type(batch, ShareBatch[str, Order])
+        assert_type(batch[0], ShareRecord[str, Order])
+        assert_type(batch[1:], list[ShareRecord[str, Order]])
+        assert_type(batch.values(), list[Order])
+        assert_type(batch.ack(), int)
+        batch.release(batch[1:])
+    assert_type(
+        await consumer.commit(),
+        dict[kafkaio.TopicPartition, kafkaio.KafkaError | None],
+    )
 
 
 async def handlers(

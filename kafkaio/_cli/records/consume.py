@@ -70,6 +70,7 @@ _PRINTS: Final = {
         value=_SHOWN,
         headers=rows(name=TEXT, value=BYTES),
         leader_epoch=INTEGER.doc("-1 if unknown."),
+        delivery_count=INTEGER.doc("1 for the first; with --share.").optional,
         key_schema_id=_SCHEMA_ID.optional,
         value_schema_id=_SCHEMA_ID.optional,
     ),
@@ -82,6 +83,8 @@ class _ConsumeOptions(TypedDict):
     """The options of the command."""
 
     group: str | None
+    share: str | None
+    on_error: str | None
     partition: tuple[int, ...]
     offset: PlaceRange
     stop: bool
@@ -101,6 +104,11 @@ class _ConsumeOptions(TypedDict):
 @command("consume", help="Print records, or write them to a file.", prints=_PRINTS)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @click.option("-g", "--group", help="Read as a member of a group, and commit.")
+@click.option(
+    "--share",
+    metavar="GROUP",
+    help="Read as a worker of a share group, and accept what was printed.",
+)
 @click.option(
     "-p", "--partition", type=int, multiple=True, help="Only this; repeatable."
 )
@@ -153,14 +161,58 @@ class _ConsumeOptions(TypedDict):
     is_flag=True,
     help="Go on after what -s cannot decode, with exit code 3 in the end.",
 )
+@click.option(
+    "--on-error",
+    type=click.Choice(["release", "reject"]),
+    help="With --share, for what -s cannot decode: again (default), or never again.",
+)
 @asynchronous
 async def consume(
     session: CommandSession, topics: tuple[str, ...], **options: Unpack[_ConsumeOptions]
 ) -> None:
     """Print records until Ctrl+C, a number of them, or the end."""
+    _check(session, topics, options)
+    if options["share"] is not None:
+        await _print_queue(session, topics, options, options["share"])
+    else:
+        await _print_logs(session, topics, options)
+
+
+async def _print_queue(
+    session: CommandSession,
+    topics: tuple[str, ...],
+    options: _ConsumeOptions,
+    group: str,
+) -> None:
+    from kafkaio._cli.records.share import SharePrinter, share_settings
+
+    count = options["count"]
+    failures = DecodingFailures(session, is_fatal=not options["skip_errors"])
+    decoder = _decoder(session, options)
+    async with session.share_consumer(share_settings(group, count), topics) as share:
+        with (
+            closing(_sink(session, options, failures, decoder)) as sink,
+            ProgressBar(
+                ", ".join(topics), count, is_shown=not sys.stdout.isatty()
+            ) as progress,
+            failures,
+        ):
+            chooser = RecordChooser(decoder, None, failures)
+            rejects = options["on_error"] == "reject"
+            printer = SharePrinter(
+                sink, chooser, progress, count=count, rejects=rejects
+            )
+            await printer.run(share)
+            # Proof that what was printed does not come again. After Ctrl+C, closing
+            # sends what was accepted, too.
+            await share.flush(session.connection.timeout)
+
+
+async def _print_logs(
+    session: CommandSession, topics: tuple[str, ...], options: _ConsumeOptions
+) -> None:
     from kafkaio._cli.records.ranges import ReadPlan, begin
 
-    _check(session, topics, options)
     group = options["group"]
     settings: dict[str, object] = {
         "group_id": group,
@@ -229,6 +281,7 @@ def _check(
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} exclude each other")
     _check_serde(options)
+    _check_share(options)
     if options["group"] is None:
         return
     if options["partition"]:
@@ -248,6 +301,29 @@ def _check_serde(options: _ConsumeOptions) -> None:
         raise click.UsageError(f"--registry needs -s {', '.join(REGISTERED)}")
     if options["skip_errors"] and not any(serde):
         raise click.UsageError("--skip-errors needs -s")
+
+
+def _check_share(options: _ConsumeOptions) -> None:
+    group = options["share"]
+    if group is None:
+        if options["on_error"] is not None:
+            raise click.UsageError("--on-error needs --share")
+        return
+    from kafkaio._cli.records.share import check_share
+
+    if not group:
+        raise click.UsageError("--share names a group, and this name is empty")
+    if options["on_error"] is not None and not any(options["serde"]):
+        raise click.UsageError("--on-error needs -s")
+    default = {"offset": PlaceRange()}
+    check_share(
+        group,
+        {
+            name: value
+            for name, value in options.items()
+            if value and value != default.get(name)
+        },
+    )
 
 
 def _decoder(session: CommandSession, options: _ConsumeOptions) -> RecordDecoder | None:

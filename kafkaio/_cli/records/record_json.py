@@ -18,6 +18,7 @@ from kafkaio._cli.records.decoded import (
 )
 from kafkaio._cli.records.input import InputError, InputRecord
 from kafkaio._cli.records.sides import TEXTS, Sides
+from kafkaio._records._impl import ShareRecord
 from kafkaio.types import TimestampType
 
 _TYPES: Final = {
@@ -45,8 +46,12 @@ def json_of(record: ShownRecord) -> str:
         ],
         "leader_epoch": record.leader_epoch,
     }
+    raw: object = record
     if isinstance(record, DecodedRecord):
         line |= record.schema_ids
+        raw = record.raw
+    if isinstance(raw, ShareRecord):
+        line["delivery_count"] = raw.delivery_count
     return write_json(line)
 
 
@@ -127,7 +132,7 @@ class JsonReader:
 #: Keys of a consumed record that a producer cannot set.
 _IGNORED: Final = frozenset(
     {
-        *("offset", "timestamp_type", "leader_epoch"),
+        *("offset", "timestamp_type", "leader_epoch", "delivery_count"),
         *("key_schema_id", "value_schema_id"),
     }
 )

@@ -33,7 +33,12 @@ from kafkaio._cli.shell.given import Given
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.source import text_of
 from kafkaio._cli.text.values import Seconds
-from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config import (
+    ClientConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    ShareConsumerConfig,
+)
 from kafkaio._config.declaration import option_of
 from kafkaio.security._references import has_reference, parse_properties, resolve
 
@@ -75,6 +80,7 @@ _CONFIGS: Final[tuple[type[ClientConfig], ...]] = (
     ClientConfig,
     ProducerConfig,
     ConsumerConfig,
+    ShareConsumerConfig,
 )
 
 

@@ -26,19 +26,28 @@ from kafkaio._cli.text.exits import (
     visible,
 )
 from kafkaio._cli.text.output import Printer, Row, Table, error_row
-from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config import (
+    ClientConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    ShareConsumerConfig,
+)
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkaio._client import Client
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Producer
+    from kafkaio._share import ShareConsumer
     from kafkaio.admin import Admin
     from kafkaio.registry import Registry
     from kafkaio.types import TopicPartition
 
 #: Seconds to wait for connections to close. Nothing is left to send by then.
 _CLOSE_SECONDS = 0.5
+#: Those for a share consumer, which gives back what it has not acknowledged: a worker
+#: that waits for it would else wait until its lock has run out.
+_RELEASE_SECONDS = 2.0
 
 
 class _ClientPort(Protocol):
@@ -139,6 +148,21 @@ class CommandSession:
         made = Consumer.from_properties(options, topics=topics, assign=assign)
         return self.started(made)
 
+    def share_consumer(
+        self, forced: Mapping[str, object], topics: Sequence[str]
+    ) -> AbstractAsyncContextManager[ShareConsumer]:
+        """Return a started `kafkaio.ShareConsumer`, for ``async with``.
+
+        Args:
+            forced: options that override the user's.
+            topics: topics to subscribe to.
+        """
+        from kafkaio._share import ShareConsumer
+
+        options = self.properties(ShareConsumerConfig, forced=forced)
+        made = ShareConsumer.from_properties(options, topics=topics)
+        return self.started(made, _RELEASE_SECONDS)
+
     def properties(
         self,
         config: type[ClientConfig] = ClientConfig,
@@ -179,15 +203,22 @@ class CommandSession:
             )
 
     @asynccontextmanager
-    async def started(self, unstarted: S) -> AsyncIterator[S]:
-        """Start a client, and close it at the end of the block."""
+    async def started(
+        self, unstarted: S, close_seconds: float = _CLOSE_SECONDS
+    ) -> AsyncIterator[S]:
+        """Start a client, and close it at the end of the block.
+
+        Args:
+            unstarted: the client.
+            close_seconds: how long closing may take.
+        """
         self._warn_of_secrets()
         # Outside of the block: a client whose start fails has closed itself.
         await unstarted.start(self.connection.start_timeout)
         try:
             yield unstarted
         finally:
-            await unstarted.close(_CLOSE_SECONDS)
+            await unstarted.close(close_seconds)
 
     # ---- results -------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "info": "cluster describe",
     "health": "cluster describe",
     "console-consumer": "consume",
+    "console-share-consumer": "consume --share",
     "consumer": "consume",
     "read": "consume",
     "cat": "consume",

@@ -26,14 +26,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from inspect import isawaitable
-from types import CoroutineType
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 import anyio
 
 from kafkaio._consumer.batch import Piece, size_of
 from kafkaio._consumer.parallel.dead_letter import DeadLetter, through
+from kafkaio._consumer.parallel.handlers import Handler, NotAwaitable, work_of
 from kafkaio._consumer.parallel.passing import PassingFailures
 from kafkaio._consumer.parallel.ports import OpenTransactionPort, RunPort
 from kafkaio._consumer.parallel.unreadable import UnreadableBatches
@@ -60,12 +59,9 @@ from kafkaio.errors import (
     RebalanceInProgress,
     RecordTooLarge,
     TransactionAborted,
-    UsageError,
 )
-from kafkaio.types import AnyRecord, Record, TopicPartition
+from kafkaio.types import Record, TopicPartition
 
-#: A user's handler of one record.
-Handler: TypeAlias = Callable[[AnyRecord], Awaitable[object]]
 #: Takes a record whose handler failed for good, with its bytes; the record is finished
 #: when it returns.
 OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
@@ -148,27 +144,6 @@ class TransactionalRun:
     max_records: int
     max_wait: float
     backoff: Backoff
-
-
-class _NotAwaitable(UsageError, TypeError):
-    """A handler that is not a coroutine function: every record would fail alike."""
-
-
-def work_of(handler: Handler, record: AnyRecord) -> Awaitable[object]:
-    """Call a handler.
-
-    Raises:
-        UsageError: it returned something that cannot be awaited; also a TypeError.
-        Exception: the handler raised before it returned a coroutine.
-    """
-    # The type is checked first, since `isawaitable` costs more than the rest.
-    work = handler(record)
-    if type(work) is not CoroutineType and not isawaitable(work):
-        raise _NotAwaitable(
-            f"run() needs a coroutine function: {handler!r} returned {work!r}, which "
-            f"cannot be awaited"
-        )
-    return work
 
 
 class _LeftOut(TransactionAborted):
@@ -731,7 +706,7 @@ class Runner:
     async def _failed(self, worker: _Worker, job: Job, error: Exception) -> None:
         schedule, delay = self._schedule, None
         # A retry, or the next record, would fail in the same way.
-        if isinstance(error, _NotAwaitable):
+        if isinstance(error, NotAwaitable):
             self._give_up(job, error)
             return
         if self._transactions is not None and isinstance(error, ABORTS):

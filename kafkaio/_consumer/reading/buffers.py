@@ -17,7 +17,7 @@ isolation level; a share consumer's is what was acquired of the batch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kafkaio._consumer.batch import Frame
@@ -192,12 +192,6 @@ class PartitionBuffer(Generic[TagT]):
         self.epoch = epoch
 
 
-def _count(batch: Batch, tag: object) -> int:
-    """Return the number of records of a batch, by its header."""
-    del tag
-    return batch.count
-
-
 class Buffers(Generic[TagT]):
     """The buffers of all partitions, and the order in which they are read.
 
@@ -210,7 +204,8 @@ class Buffers(Generic[TagT]):
     - `size` is the number of bytes in memory for these batches and for the chunks.
 
     Args:
-        count: returns how many records of a batch with a tag there are to hand out.
+        count: returns how many records of a batch with a tag there are to hand out;
+            None for the number in its header.
 
     Attributes:
         ready: the buffers to read from, in turn.
@@ -218,7 +213,7 @@ class Buffers(Generic[TagT]):
         unread: see above.
     """
 
-    def __init__(self, count: Callable[[Batch, TagT], int] = _count) -> None:
+    def __init__(self, count: Callable[[Batch, TagT], int] | None = None) -> None:
         self._count = count
         self._buffers: dict[TopicPartition, PartitionBuffer[TagT]] = {}
         self._paused: set[TopicPartition] = set()
@@ -269,37 +264,25 @@ class Buffers(Generic[TagT]):
 
     def add(self, tp: TopicPartition, fetched: Fetched[TagT]) -> None:
         """Append fetched batches to a partition's buffer."""
-        tag = fetched.tag
-        batches = [(batch, tag) for batch in fetched.batches]
-        self.add_each(tp, batches, fetched.frame, fetched.failure)
-
-    def add_each(
-        self,
-        tp: TopicPartition,
-        batches: Iterable[tuple[Batch, TagT]],
-        frame: Frame | None,
-        failure: Failure | None = None,
-    ) -> None:
-        """Append batches of one fetch response, each with its own tag."""
         buffer = self._buffers.get(tp)
         if buffer is None:
             buffer = self._buffers[tp] = PartitionBuffer(tp)
         # A pause may last for hours, and must not keep a response of other partitions.
-        frame = None if tp in self._paused else frame
-        size = 0
-        for batch, tag in batches:
+        frame = None if tp in self._paused else fetched.frame
+        tag, count, size = fetched.tag, self._count, 0
+        for batch in fetched.batches:
             if frame is None:
                 batch.detach()
             else:
                 self._keep(frame)
             buffer.batches.append((batch, tag, frame))
             size += batch.size_bytes
-            buffer.waiting += self._count(batch, tag)
+            buffer.waiting += batch.count if count is None else count(batch, tag)
         # Paused partitions are not counted at all, so that the others are fetched on.
         buffer.size += size
         if frame is not None:
             self.unread += size
-        buffer.failure = failure
+        buffer.failure = fetched.failure
         self._enqueue(buffer)
 
     def pop_batch(self, buffer: PartitionBuffer[TagT]) -> None:
@@ -311,7 +294,8 @@ class Buffers(Generic[TagT]):
         buffer.tag = tag
         size = batch.size_bytes
         buffer.size -= size
-        buffer.waiting -= self._count(batch, tag)
+        count = self._count
+        buffer.waiting -= batch.count if count is None else count(batch, tag)
         self.unread -= size
         if buffer.frame is None:
             self.size -= size

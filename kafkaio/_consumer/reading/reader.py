@@ -30,7 +30,7 @@ from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
 from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import Handout
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.clock import is_replaced, now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
@@ -88,7 +88,9 @@ class Reader:
         )
         # The compiled handout has a clock of its own, which costs less.
         self.handout: Handout = Handout(
-            self._refill, self.deserialization.convert, None if accelerated else now
+            self._refill,
+            self.deserialization.convert,
+            None if accelerated and not is_replaced() else now,
         )
         self._progress = ReadProgress(self.positions, self.ledger, self.handout)
         self._chunks = Chunks(

@@ -26,8 +26,9 @@ from kafkaio._client.cluster import Cluster
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commit import ToCommit
 from kafkaio._consumer.core import AFTER_START, CLOSE_TIMEOUT, Core
+from kafkaio._consumer.parallel.handlers import Handler, work_of
 from kafkaio._consumer.parallel.lanes import LaneIterator
-from kafkaio._consumer.parallel.run import Handler, OnDead, TransactionalRun, work_of
+from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     PlainStream,

@@ -329,6 +329,9 @@ class ShareLedger:
             handed out, or after they were acquired while they are not. It is exact
             within the time between two renewals.
         jitter: in [0, 1), different in each consumer: spreads renewals.
+
+    Attributes:
+        max_processing: see above; it can be changed.
     """
 
     __slots__ = (
@@ -338,7 +341,7 @@ class ShareLedger:
         "_leases",
         "_linger",
         "_listener",
-        "_max_processing",
+        "max_processing",
     )
 
     def __init__(
@@ -351,7 +354,7 @@ class ShareLedger:
     ) -> None:
         self._listener = listener
         self._linger = linger
-        self._max_processing = max_processing
+        self.max_processing: float = max_processing
         self._jitter = jitter
         self._leaders: dict[int, _Leader] = {}
         self._leases: dict[Acquired, Lease] = {}
@@ -515,16 +518,17 @@ class ShareLedger:
                 del leader.queued[lease]
         leader.queued_since = now if leader.queued else None
         renewed = self._due_renewals(leader, now, room) if may_renew else {}
+        if leader.has_renewed:
+            for tp in fresh.keys() & renewed.keys():
+                fresh[tp] += renewed.pop(tp)
+        # Until then that may be refused, and void decisions. Those go first.
+        for tp, runs in renewed.items():
+            leader.wait(tp, Group(sorted_runs(runs)))
         soon = now + leader.margin
         for tp, runs in fresh.items():
             urgent = [run for run in runs if run.deadline <= soon]
             sound = [run for run in runs if run.deadline > soon]
-            # Until a leader has renewed locks, that may be refused, and void decisions.
-            if leader.has_renewed:
-                sound += renewed.pop(tp, ())
             leader.wait(tp, Group(sorted_runs(urgent)), Group(sorted_runs(sound)))
-        for tp, runs in renewed.items():
-            leader.wait(tp, Group(sorted_runs(runs)))
 
     def _due_renewals(
         self, leader: _Leader, now: float, room: int
@@ -539,7 +543,7 @@ class ShareLedger:
             lease.renew_at = NEVER  # until there is an answer
             runs = [
                 Run(start, end, RENEW, deadline, lease)
-                for first, last in lease.renewable(now, self._max_processing)
+                for first, last in lease.renewable(now, self.max_processing)
                 for start, end, deadline in lease.pieces(first, last)
             ]
             room -= len(runs)
@@ -649,10 +653,22 @@ class ShareLedger:
             deadline = sent_at + leader.lock
             for run in renewed:
                 run.lease.renewed(run.first, run.last, deadline)
+                self._release_lost(leader, run, sent_at)
             self._end_renewals(leader, group, self._renew_after(sent_at, leader.lock))
             for run in renewed:
                 self._listener.renewed(run.lease.acquired, run.first, run.last)
         self._confirm(leader, group.decisions())
+
+    def _release_lost(self, leader: _Leader, run: Run, since: float) -> None:
+        # The answer came after the end of the lock by our clock. What was lost then is
+        # locked for as long again, and nobody works on it.
+        partition = leader.partition(run.lease.tp)
+        count = run.lease.acquired.delivery_count
+        for first, last in run.lease.lost(run.first, run.last):
+            if not partition.overlapping(first, last):
+                each = AcquiredRange(first, last, count)
+                acquired = self._lease(leader, partition, each, since)
+                acquired.decide_range(first, last, RELEASE)
 
     def _refused(
         self, leader: _Leader, tp: TopicPartition, group: Group, code: int, now: float
@@ -706,12 +722,19 @@ class ShareLedger:
     ) -> None:
         # 121: the lock of some offset is gone, and nothing of the group counts.
         self._end_renewals(leader, group, NEVER)
+        # What has run out meanwhile needs no renewal.
+        is_single = group.is_single
+        group.drop_stale_renewals()
+        if not group.runs:
+            return
         if group.in_doubt:
             # If it counted before, that would be the answer, too. All of it went in one
             # request, so all of it did or did not.
             self._fail(leader, group.decisions(), _UNKNOWN, AcknowledgeFailed)
         elif not group.is_single:
             leader.wait(tp, *group.halves())
+        elif not is_single:
+            leader.wait(tp, group)  # the fault may have been with the others
         elif group.renewals():
             # Kafka also says so if the group's config forbids renewals, so it is no
             # proof that the lock is gone. It is not renewed, and the clock will tell.

@@ -410,6 +410,7 @@ class ShareMembership:
         was_sent = self._sent is not None
         self._forget()
         self._not_before = now
+        self._set_fetching()
         if was_sent:
             self._leave_ticket = self._new_ticket()
             self._emit(
@@ -430,16 +431,19 @@ class ShareMembership:
             self._fire(ShareEvent.LEAVE_ENDED)
             if self._wanted and not self.has_ended:
                 self._fire(ShareEvent.SUBSCRIBED)
-        # Fetching stops before anything is sent, and starts with the answer.
-        fetching = self._assignment if self.may_fetch else frozenset()
-        if fetching != self._fetching:
-            self._fetching = fetching
-            self._emit(SetAssignment(fetching))
+        self._set_fetching()
         if now >= self._next_heartbeat():
             self._send_heartbeat(now)
         out = tuple(self._out)
         self._out.clear()
         return out
+
+    def _set_fetching(self) -> None:
+        # Before anything is sent: fetching stops at once.
+        fetching = self._assignment if self.may_fetch else frozenset()
+        if fetching != self._fetching:
+            self._fetching = fetching
+            self._emit(SetAssignment(fetching))
 
     def _next_heartbeat(self) -> float:
         if self._ticket or self.state not in HEARTBEATING:

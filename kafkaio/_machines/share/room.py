@@ -9,10 +9,11 @@ as the fetch waits at the broker. While there is less room than leaders, they ta
 turns, in the order in which they asked, with fetches that wait shortly.
 
 In the acquire mode ``record_limit`` the bound is exact. In ``batch_optimized`` a leader
-locks whole batches, and exceeds its part by at most one. Fetches to several leaders are
-in flight at once only if the room that is left covers one batch more of each, as large
-as the largest that came so far. So what is locked exceeds ``max_in_flight`` by at most
-one batch, unless several leaders send their first, or a larger one, at the same time.
+locks whole batches, and exceeds its part by at most one of them. Fetches to several
+leaders are in flight at once only if the room covers what each of them may lock beyond
+its part, by the largest such excess so far. So what is locked exceeds ``max_in_flight``
+by at most one batch, except for the first time that several leaders exceed their parts
+at once, or by more than before.
 """
 
 from __future__ import annotations
@@ -46,23 +47,26 @@ class ShareRoom:
         max_bytes: the most bytes that are fetched and not handed out.
         max_answer: the most bytes of one answer.
         is_exact: whether leaders lock no more records than they are asked for.
+
+    Attributes:
+        max_records: the most records that are locked at a time; it can be changed.
     """
 
     __slots__ = (
+        "_excess",
         "_idle",
         "_is_exact",
-        "_largest",
         "_max_answer",
         "_max_bytes",
-        "_max_records",
         "_reserved",
         "_waiting",
+        "max_records",
     )
 
     def __init__(
         self, max_records: int, max_bytes: int, max_answer: int, *, is_exact: bool
     ) -> None:
-        self._max_records = max_records
+        self.max_records: int = max_records
         self._max_bytes = max_bytes
         self._max_answer = max_answer
         self._is_exact = is_exact
@@ -72,12 +76,12 @@ class ShareRoom:
         self._waiting = dict[int, None]()
         # Leaders whose last answer was empty.
         self._idle = set[int]()
-        # Records of the largest range that was acquired so far.
-        self._largest = 1
+        # The most records that an answer brought beyond what was asked for.
+        self._excess = 0
 
     def __repr__(self) -> str:
         return (
-            f"<ShareRoom {self._max_records} | {len(self._reserved)} in flight, "
+            f"<ShareRoom {self.max_records} | {len(self._reserved)} in flight, "
             f"{len(self._waiting)} wait>"
         )
 
@@ -101,14 +105,16 @@ class ShareRoom:
         self._waiting.setdefault(node_id)
         before = list(self._waiting).index(node_id)
         beside = len(self._reserved)
-        spare = 0 if self._is_exact else self._largest - 1
-        free = self._max_records - locked + freed
+        spare = 0 if self._is_exact else self._excess
+        free = self.max_records - locked + freed
         free -= sum(grant.records + spare for grant in self._reserved.values())
-        if beside:
+        if beside or before:
             free -= spare
         free_bytes = self._max_bytes - buffered
         free_bytes -= sum(grant.size for grant in self._reserved.values())
-        if free <= before or free_bytes <= before:
+        # Those before it need a record each, and what they may lock beyond that. A
+        # leader that was just answered would take its turn again and again otherwise.
+        if free <= before * (1 + spare) or free_bytes <= before:
             return None
         rest = max(leaders - beside, 1)
         records = max(1, free // rest)
@@ -122,16 +128,16 @@ class ShareRoom:
         self._reserved[node_id] = grant
         return grant
 
-    def answered(self, node_id: int, acquired: int, largest: int) -> None:
+    def answered(self, node_id: int, acquired: int) -> None:
         """Note that a fetch was answered; its records count as locked from now on.
 
         Args:
             node_id: the leader.
             acquired: how many records it locked.
-            largest: records of the largest range of these.
         """
-        self._reserved.pop(node_id, None)
-        self._largest = max(self._largest, largest)
+        grant = self._reserved.pop(node_id, None)
+        if grant is not None:
+            self._excess = max(self._excess, acquired - grant.records)
         if acquired:
             self._idle.discard(node_id)
         else:

@@ -58,7 +58,8 @@ TRANSITIONS: Final[Mapping[tuple[_S, _E], _S]] = MappingProxyType(
         **stay(_E.SUBSCRIBED, _S.JOINING, _S.STABLE, _S.UNSUBSCRIBING),
         **go(_E.UNSUBSCRIBED, _S.UNSUBSCRIBING, _S.JOINING, _S.STABLE),
         **stay(_E.UNSUBSCRIBED, _S.UNJOINED, _S.UNSUBSCRIBING),
-        **go(_E.CLOSED, _S.LEAVING, *(set(_S) - ENDED)),
+        **go(_E.CLOSED, _S.LEAVING, _S.UNJOINED, _S.JOINING, _S.STABLE),
+        **go(_E.CLOSED, _S.LEAVING, _S.UNSUBSCRIBING),
         # The coordinator.
         **go(_E.JOINED, _S.STABLE, _S.JOINING),
         **go(_E.LEAVE_ENDED, _S.UNJOINED, _S.UNSUBSCRIBING),

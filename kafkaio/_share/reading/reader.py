@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._consumer.batch import DecodedPiece, Frame, Piece, size_of
-from kafkaio._consumer.reading.buffers import Buffers, PartitionBuffer
+from kafkaio._consumer.reading.buffers import Buffers, Fetched, PartitionBuffer
 from kafkaio._consumer.reading.deserialization import Deserialization
 from kafkaio._consumer.reading.deserializers import is_passing
 from kafkaio._consumer.reading.preparation import Preparation, Spawn
@@ -32,13 +32,14 @@ from kafkaio._fetching.parts import located, unreadable
 from kafkaio._records._acquired import ACCEPT, GAP, REJECT, RELEASE
 from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import (
+    Acquired,
     AcquiredCursor,
     Batch,
     Decompressor,
     Handout,
     read_batches,
 )
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.clock import is_replaced, now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio._share.batch import Part, ShareBatch
 from kafkaio._share.ports import FetchedPart
@@ -76,6 +77,8 @@ class ShareReader:
         deserialization: deserializes the records.
         on_handed: called with a partition and a number of records that were taken of
             it; None without an observer.
+        show: returns the range that records refer to, in place of one of the ledger;
+            None if it is the same.
     """
 
     def __init__(
@@ -89,9 +92,14 @@ class ShareReader:
         self.errors: deque[Exception] = deque()
         self.allowance: Callable[[], int] = lambda: 0
         self.on_handed: Callable[[TopicPartition, int], None] | None = None
+        self.show: Callable[[Acquired], Acquired] | None = None
         self._on_change = on_change
         self._on_news = on_news
-        self._accepts = config.acknowledgement == "implicit"
+        self._is_implicit = config.acknowledgement == "implicit"
+        # Whether the next step accepts what was handed out before.
+        self._accepts = self._is_implicit
+        # Whether records are handed out as they came.
+        self._is_raw = False
         self._undeserializable = _DECISIONS[config.undeserializable]
         self._patience = config.default_api_timeout_ms / 1000
         self._checks_crcs = config.check_crcs
@@ -103,7 +111,9 @@ class ShareReader:
         self._preparation = Preparation(self.buffers, self._wake, self._break)
         # The compiled handout has a clock of its own, which costs less.
         self.handout: Handout = Handout(
-            self._refill, self.deserialization.convert, None if accelerated else now
+            self._refill,
+            self.deserialization.convert,
+            None if accelerated and not is_replaced() else now,
         )
         self._holder: object = None
         # Whether the next step must be a read.
@@ -128,8 +138,23 @@ class ShareReader:
         """Use the serdes of the topics of a selection, and the options for others."""
         deserializers = self.deserialization.deserializers
         if deserializers.use(wanted.typed_after(deserializers.topics)):
-            self.handout.convert = self.deserialization.convert
+            self._convert()
             self.deserialization.start_over()
+
+    def _convert(self) -> None:
+        self.handout.convert = None if self._is_raw else self.deserialization.convert
+
+    def hand_to_tasks(self, *, begins: bool) -> None:
+        """Begin to hand records to many tasks, or end that.
+
+        In between, records are handed out as they came, and the tasks deserialize them;
+        and each task decides about its records, also with implicit acknowledgement.
+        """
+        self._is_raw = begins
+        self._accepts = not begins and self._is_implicit
+        self._convert()
+        self.deserialization.start_over()
+        self.pause()
 
     # The engine's side (`ReaderPort`)
 
@@ -158,7 +183,9 @@ class ShareReader:
 
     def received(self, part: FetchedPart) -> None:
         """Take fetched data; it is given back at once if nobody reads."""
-        acquisition = Acquisition(part.acquired)
+        show = self.show
+        acquired = part.acquired if show is None else [*map(show, part.acquired)]
+        acquisition = Acquisition(acquired)
         if not self.wants:
             acquisition.decide_rest(RELEASE)
             return
@@ -176,7 +203,7 @@ class ShareReader:
         except CorruptRecord as corrupt:
             error = corrupt
         end = max([acquisition.at, *(batch.next_offset for batch in batches)])
-        rest = Acquisition(part.acquired)
+        rest = Acquisition(acquired)
         rest.assign(end)
         # Nothing shows that there is no record behind the data: it is not a gap.
         lost = rest.decide_rest(RELEASE if error is None else REJECT)
@@ -184,7 +211,8 @@ class ShareReader:
             located(error, part.tp, end)
             self.failed(error)
         frame = Frame(len(part.data))
-        self.buffers.add_each(part.tp, claims(acquisition, batches), frame)
+        for batch, claim in claims(acquisition, batches):
+            self.buffers.add(part.tp, Fetched([batch], claim, frame))
         self.buffers.compact()
         self._on_news()
 
@@ -240,12 +268,15 @@ class ShareReader:
         if self._accepts:
             self._finish()
 
-    def forget_last(self) -> None:
+    def forget_last(self, *, at_all: bool = False) -> None:
         """Note that the last step's records are the user's alone: `poll` or ``run``.
 
         Leaving does not release them. Implicit acknowledgement still accepts them.
+
+        Args:
+            at_all: whether somebody else accepts them.
         """
-        if not self._accepts:
+        if at_all or not self._accepts:
             self._last.clear()
 
     def _finish(self) -> None:
@@ -410,12 +441,14 @@ class ShareReader:
             records = self.handout.take_run(limit)
             cut = raw.cut(len(records))
             return DecodedPiece(records, cut, rule.to_columns)
+        waiting = chunk.copy()
         piece = chunk.cut(limit)
         end = chunk.next_offset
         if held_between(chunk.acquired, piece.next_offset, end) == piece.remaining:
             return piece
-        # Some were lost while they waited: a cursor would count them.
-        return piece.take(limit)
+        # Some were lost while they waited, and a cursor that was cut returns all.
+        taken = waiting.take(piece.remaining)
+        return [record for record in taken if record.offset < end]
 
     def _handed_run(self, chunk: AcquiredCursor, first: int) -> Part:
         # Note that the records of a chunk from an offset on were handed out at once.
@@ -525,9 +558,11 @@ class ShareReader:
     ) -> bool:
         # Now, and not on arrival: its bytes pass through the processor's cache once.
         # Nobody needs the batch if its records were lost, or released, meanwhile.
-        if self._checks_crcs and not acquisition.is_over:
+        if not acquisition.is_over:
             try:
-                batch.check_crc()
+                if self._checks_crcs:
+                    batch.check_crc()
+                _check_place(buffer, acquisition)
             except CorruptRecord as error:
                 self._give_up(buffer, error, is_sound=False)
                 return False
@@ -606,6 +641,21 @@ def _cursor_of(buffer: _Buffer) -> AcquiredCursor:
     chunk = buffer.chunk
     assert isinstance(chunk, AcquiredCursor), "every chunk of this reader is one"
     return chunk
+
+
+def _check_place(buffer: _Buffer, acquisition: Acquisition) -> None:
+    # The checksum does not cover where a batch begins. One that claims to be behind its
+    # place would make gaps of records that exist.
+    if len(buffer.batches) < 2:
+        return
+    (batch, _, _), (following, claim, _) = buffer.batches[0], buffer.batches[1]
+    if claim.acquisition is not acquisition or following.magic != 2:
+        return
+    if following.base_offset < batch.next_offset:
+        raise CorruptRecord(
+            f"the batch of offsets up to {batch.last_offset} stands before one that "
+            f"begins at {following.base_offset}"
+        )
 
 
 def _end_of_unsound(buffer: _Buffer, acquisition: Acquisition) -> int:

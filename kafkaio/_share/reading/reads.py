@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kafkaio._consumer.reading.exclusive import ExclusiveReading
+from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio._consumer.reading.iterators import RecordStream
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
@@ -47,6 +48,7 @@ class ShareReads:
     Attributes:
         reading: lets one task read at a time.
         time_slice: when the event loop is to get a turn.
+        user_code: the tasks that run handlers of ``run``.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class ShareReads:
     ) -> None:
         self.reading: ExclusiveReading = ExclusiveReading()
         self.time_slice: TimeSlice = TimeSlice()
+        self.user_code: UserCode = UserCode()
         self._engine = engine
         self._life = life
         self._reader = reader
@@ -87,6 +90,10 @@ class ShareReads:
         self._left.append(holder)
         self._life.soon(self.settle)
 
+    def accept(self) -> None:
+        """Accept everything that was handed out, with implicit acknowledgement."""
+        self._reader.accept()
+
     def settle(self) -> None:
         """End the readings that were left, before anything else happens."""
         while self._left:
@@ -105,12 +112,15 @@ class ShareReads:
     # Reading
 
     def stream(
-        self, wait: Callable[[], Coroutine[Any, Any, AnyShareRecord]]
+        self,
+        holder: Holder,
+        wait: Callable[[], Coroutine[Any, Any, AnyShareRecord]],
     ) -> Callable[[], Awaitable[AnyShareRecord]]:
         """Return a function that takes the next record; ``wait`` reads if need be.
 
         While there are records, taking one makes no coroutine, future or task.
         """
+        del holder  # of which ``wait`` knows
         self.settle()
         self._reader.pause()  # the first step is a read, which notes who reads
         return RecordStream(self._reader.handout, wait).__anext__  # type: ignore[return-value]  # share records
@@ -145,6 +155,28 @@ class ShareReads:
         reader.forget_last()
         return taken or []  # type: ignore[return-value]  # share records
 
+    @contextmanager
+    def dividing(self, holder: Holder) -> Iterator[None]:
+        """Let the tasks of ``run`` take records within the block, and nobody else.
+
+        Raises:
+            UsageError: another task reads, or nothing is subscribed to.
+            ClosedError: the consumer is not running.
+        """
+        with self.reading:
+            self.settle()
+            self._engine.check()
+            self.check_topics()
+            self._end_grace()
+            self._reader.step(holder)
+            self._reader.hand_to_tasks(begins=True)
+            try:
+                yield
+            finally:
+                # Each task has decided about its records.
+                self._reader.end(holder, keeps_last=True)
+                self._reader.hand_to_tasks(begins=False)
+
     async def read(
         self,
         holder: Holder,
@@ -174,7 +206,7 @@ class ShareReads:
             while True:
                 self._engine.check()
                 self._reader.check()
-                self._check_topics()
+                self.check_topics()
                 taken = take()
                 if taken is not None:
                     return taken
@@ -186,7 +218,12 @@ class ShareReads:
                 await self._engine.wait_for_news(limit)
                 self.time_slice.renew()
 
-    def _check_topics(self) -> None:
+    def check_topics(self) -> None:
+        """Raise if there is nothing to read.
+
+        Raises:
+            UsageError: nothing is subscribed to.
+        """
         if not self._has_topics:
             raise UsageError(
                 "the share consumer is not subscribed to any topics: call subscribe() "

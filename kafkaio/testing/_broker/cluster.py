@@ -9,7 +9,14 @@ answer as they would from old metadata.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -19,6 +26,7 @@ from uuid import UUID
 from kafkaio._public import public
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.testing._broker.clock import Clock
 from kafkaio.testing._broker.configs import BROKER, BrokerConfigs
 from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
@@ -37,6 +45,9 @@ if TYPE_CHECKING:
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+#: The features whose highest level is in force in a new cluster.
+_FINALIZED: Final = frozenset({"group.version", "share.version"})
 _VERIFICATION: Final = "transaction.partition.verification.enable"
 #: Expiration of a producer that writes nothing, and the interval of the check.
 _PRODUCER_EXPIRATION: Final = ("producer.id.expiration.ms", 86_400_000)
@@ -53,6 +64,17 @@ _NAME_CHARACTERS: Final = frozenset(
 LeaderChanged = Callable[[EmbeddedPartition, int], None]
 #: Called with a partition to which a marker was written, and the marker.
 MarkerWritten = Callable[[EmbeddedPartition, TransactionMarker], None]
+
+
+#: Returns the partitions, by topic id, of a session that a request to a node uses.
+SessionOf = Callable[[int, Request[Response]], Collection[tuple[UUID, int]]]
+
+
+def _no_session(
+    node_id: int, request: Request[Response]
+) -> Collection[tuple[UUID, int]]:
+    del node_id, request
+    return ()
 
 
 def java_hash(text: str) -> int:
@@ -90,7 +112,7 @@ class Topic:
     @property
     def is_internal(self) -> bool:
         """Whether it is a topic that brokers create for their own use."""
-        return self.name in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
+        return self.name in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC}
 
 
 class EmbeddedCluster:
@@ -153,6 +175,10 @@ class EmbeddedCluster:
         self.has_groups_of_4_4 = True
         # When idle producers were looked for.
         self._producers_checked_ms = self.clock.wall_ms()
+        #: Returns the partitions of the share session of a request to a node.
+        self.share_session: SessionOf = _no_session
+        #: Called after every change of a feature's level.
+        self.feature_changed: list[Callable[[str, int], None]] = []
         #: Called after every change of the configs of brokers or groups.
         self.configs_changed: list[Callable[[], None]] = []
         #: Settings for the group coordinators, which are created on first use.
@@ -236,12 +262,18 @@ class EmbeddedCluster:
 
     def level_of(self, name: str) -> int:
         """The finalized level of a feature."""
-        return self.features.get(name, 1 if name == "group.version" else 0)
+        default = self.highest_levels.get(name, 0) if name in _FINALIZED else 0
+        return self.features.get(name, default)
 
     @property
     def has_consumer_groups(self) -> bool:
         """Whether the level of ``group.version`` allows groups of KIP-848."""
         return self.level_of("group.version") > 0
+
+    @property
+    def has_share_groups(self) -> bool:
+        """Whether the level of ``share.version`` allows share groups (KIP-932)."""
+        return self.level_of("share.version") > 0
 
     def set_feature(self, name: str, level: int) -> None:
         """Change the finalized level of a feature.
@@ -258,6 +290,8 @@ class EmbeddedCluster:
         if self.level_of(name) != level:
             self.features[name] = level
             self.features_epoch += 1
+            for notify in list(self.feature_changed):
+                notify(name, level)
 
     @property
     def verifies_transactions(self) -> bool:
@@ -296,6 +330,15 @@ class EmbeddedCluster:
         return topic.partitions[number]
 
     # ---- groups ------------------------------------------------------------------
+
+    def share_state_topic(self) -> Topic:
+        """The topic that the states of share partitions are written to.
+
+        Creates it if there is none yet.
+        """
+        return self.topics.get(SHARE_STATE_TOPIC) or self._create_internal(
+            SHARE_STATE_TOPIC, "share.coordinator.state.topic"
+        )
 
     def offsets_partition(self, group: str) -> EmbeddedPartition:
         """The partition of a group's offsets; its leader coordinates the group.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -181,6 +181,7 @@ class ServerConnection:
         self._frames: deque[Buffer] = deque()
         self._wakeup = Wakeup()
         self._is_open = True
+        self._when_closed: list[Callable[[], None]] = []
         # The request that is being handled; there is one at a time.
         self._current = _Exchange(RequestHeader())
 
@@ -203,6 +204,7 @@ class ServerConnection:
         self._frames.clear()
         self._server.disconnected(self)
         self._wakeup.notify()
+        self._closed()
 
     # ---- what handlers call ------------------------------------------------------
 
@@ -253,6 +255,21 @@ class ServerConnection:
                 return rule.fault.code
         return None
 
+    def check_whole(self, codes: Collection[ErrorCode]) -> None:
+        """Raise the error that a fault demands, if it is one of these.
+
+        For an API with an error code for each partition, some of whose errors are those
+        of a whole request.
+
+        Raises:
+            Refusal: with that error.
+        """
+        for rule in self._current.rules:
+            fault = rule.fault
+            if fault.action is Action.ERROR and fault.code in codes:
+                self._current.count(rule)
+                raise Refusal(fault.code)
+
     def check(self, topic: str, partition: int = -1) -> None:
         """Raise the error that a fault demands for a partition, if any.
 
@@ -266,6 +283,13 @@ class ServerConnection:
         if code is not None:
             raise Refusal(code)
 
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        """Call a function when the connection ends; at once if it has ended."""
+        if self._is_open:
+            self._when_closed.append(callback)
+        else:
+            callback()
+
     def metadata_lag(self) -> float:
         """Seconds by which a fault delays what nodes know of this request's change."""
         return self._current.seconds(Action.METADATA_LAG)
@@ -277,6 +301,12 @@ class ServerConnection:
         self._is_open = False
         self._transport.abort()
         self._wakeup.notify()
+        self._closed()
+
+    def _closed(self) -> None:
+        callbacks, self._when_closed = self._when_closed, []
+        for callback in callbacks:
+            callback()
 
     def resumed(self) -> None:
         """Continue: the node is no longer paused."""

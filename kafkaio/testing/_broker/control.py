@@ -90,6 +90,28 @@ class TransactionControlPort(Protocol):
         """Make the checks that a jump of the clock has passed."""
 
 
+class ShareControlPort(Protocol):
+    """The leaders of share partitions, as `Control` sees them."""
+
+    def expire_locks(self, group: str, topic_partition: tuple[str, int] | None) -> int:
+        """End locks of a group now; return how many partitions had any."""
+
+    def end_sessions(self, group: str, member_id: str | None) -> int:
+        """Forget sessions of a group; return how many there were."""
+
+    def node_stopping(self, node_id: int) -> None:
+        """Free what members hold on a node that shuts down."""
+
+    def node_killed(self, node_id: int) -> None:
+        """Forget what a node has in memory, as it is when a process is killed."""
+
+    def clock_moved(self) -> None:
+        """Handle every deadline that a jump of the clock has passed."""
+
+    def close(self) -> None:
+        """Stop every timer."""
+
+
 @public("kafkaio.testing")
 class Control:
     """Controls a running cluster: nodes, leaders, coordinators, groups, time.
@@ -104,11 +126,13 @@ class Control:
         nodes: Mapping[int, BrokerNode],
         groups: Callable[[], GroupControlPort],
         transactions: Callable[[], TransactionControlPort],
+        shares: Callable[[], ShareControlPort],
     ) -> None:
         self._cluster = cluster
         self._nodes = nodes
         self._groups = groups
         self._transactions = transactions
+        self._shares = shares
 
     def _partition(self, topic: str, partition: int) -> EmbeddedPartition:
         found = self._cluster.topics.get(topic)
@@ -184,6 +208,37 @@ class Control:
             KeyError: the group or member does not exist.
         """
         self._groups().expel(group, member_id)
+
+    def expire_locks(
+        self, group: str, topic_partition: tuple[str, int] | None = None
+    ) -> int:
+        """End now the locks that members of a share group have on records.
+
+        The records are delivered again, as if the lock duration had passed, or archived
+        if that was their last delivery.
+
+        Args:
+            group: the group.
+            topic_partition: for this partition alone.
+
+        Returns:
+            The number of partitions on which there were locks.
+
+        Raises:
+            KeyError: the topic does not exist.
+        """
+        return self._shares().expire_locks(group, topic_partition)
+
+    def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
+        """Forget the share sessions of a group, or of one member, on all nodes.
+
+        Members keep their locks. Their next request is refused with
+        SHARE_SESSION_NOT_FOUND.
+
+        Returns:
+            The number of sessions that there were.
+        """
+        return self._shares().end_sessions(group, member_id)
 
     def force_rebalance(self, group: str) -> None:
         """Start a rebalance of a group.
@@ -391,6 +446,7 @@ class Control:
         # jump.
         self._groups().clock_moved()
         self._transactions().clock_moved()
+        self._shares().clock_moved()
         self._cluster.flush()
         self._cluster.tidy()
 
@@ -430,6 +486,8 @@ class Control:
         """
         node = self._node(node_id)
         if node.is_up:
+            # As in Kafka, where a shutdown ends the sessions of share groups first.
+            self._shares().node_stopping(node_id)
             self._cluster.node_down(node_id)
             await node.stop()
 
@@ -437,6 +495,8 @@ class Control:
         """Kill a node: its connections break before other nodes become leaders."""
         node = self._node(node_id)
         if node.is_up:
+            # What members of share groups hold is not freed, but forgotten.
+            self._shares().node_killed(node_id)
             await node.stop()
             self._cluster.node_down(node_id)
 

@@ -28,12 +28,19 @@ _NAMES: Final[Mapping[str, tuple[str, float | None]]] = {
     "assignment_interval": ("group.consumer.assignment.interval.ms", 1000),
     "regex_refresh_interval": ("group.consumer.regex.refresh.interval.ms", 1000),
     "migration_policy": ("group.consumer.migration.policy", None),
+    "share_session_timeout": ("group.share.session.timeout.ms", 1000),
+    "share_heartbeat_interval": ("group.share.heartbeat.interval.ms", 1000),
+    "share_assignment_interval": ("group.share.assignment.interval.ms", 1000),
+    "share_max_size": ("group.share.max.size", None),
 }
-#: The configs of a KIP-848 group, and the broker configs that they override.
+#: The configs of a KIP-848 or a share group, and the broker configs that they override.
 _OF_A_GROUP: Final[Mapping[str, str]] = {
     "consumer.session.timeout.ms": "group.consumer.session.timeout.ms",
     "consumer.heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
     "consumer.assignment.interval.ms": "group.consumer.assignment.interval.ms",
+    "share.session.timeout.ms": "group.share.session.timeout.ms",
+    "share.heartbeat.interval.ms": "group.share.heartbeat.interval.ms",
+    "share.assignment.interval.ms": "group.share.assignment.interval.ms",
 }
 
 
@@ -42,8 +49,8 @@ _OF_A_GROUP: Final[Mapping[str, str]] = {
 class GroupConfig:
     """The group settings of a ``Broker``. Durations are in seconds.
 
-    The defaults are Kafka's, except for two pauses that only cost time in a test: the
-    initial rebalance delay (Kafka: 3 s) and the pause between two target assignments
+    The defaults are Kafka's, except for the pauses that only cost time in a test: the
+    initial rebalance delay (Kafka: 3 s) and the pauses between two target assignments
     (Kafka 4.3: 1 s) are 0.
 
     Attributes:
@@ -64,6 +71,11 @@ class GroupConfig:
             topics again.
         migration_policy: which groups can change their protocol while they have
             members: ``group.consumer.migration.policy``.
+        share_session_timeout: the session timeout of members of share groups.
+        share_heartbeat_interval: their heartbeat interval.
+        share_assignment_interval: the least time between two target assignments of a
+            share group.
+        share_max_size: the most members that a share group can have.
     """
 
     initial_rebalance_delay: float = 0.0
@@ -78,6 +90,10 @@ class GroupConfig:
     assignment_interval: float = 0.0
     regex_refresh_interval: float = 600.0
     migration_policy: MigrationPolicy = "bidirectional"
+    share_session_timeout: float = 45.0
+    share_heartbeat_interval: float = 5.0
+    share_assignment_interval: float = 0.0
+    share_max_size: int = 200
 
     @property
     def allows_upgrade(self) -> bool:

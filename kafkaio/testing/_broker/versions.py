@@ -106,6 +106,13 @@ _HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: (None, None, None, 0, 1, 1, 1),
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (None, None, 0, 0, 0, 0, 0),
     ApiKey.PUSH_TELEMETRY: (None, None, 0, 0, 0, 0, 0),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (None, None, None, None, 1, 1, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: (None, None, None, None, 1, 1, 1),
+    ApiKey.SHARE_FETCH: (None, None, None, None, 2, 2, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: (None, None, None, None, 2, 2, 2),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (None, None, None, None, 1, 1, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (None, None, None, None, 0, 0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (None, None, None, None, 0, 0, 0),
     ApiKey.UNREGISTER_CONTROLLER: (None, None, None, None, None, None, 0),
 }
 
@@ -130,6 +137,10 @@ _LOWEST: Final[Mapping[ApiKey, int]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: 1,
     ApiKey.EXPIRE_DELEGATION_TOKEN: 1,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: 1,
+    ApiKey.SHARE_GROUP_HEARTBEAT: 1,
+    ApiKey.SHARE_GROUP_DESCRIBE: 1,
+    ApiKey.SHARE_FETCH: 1,
+    ApiKey.SHARE_ACKNOWLEDGE: 1,
 }
 #: The oldest version that ApiVersions reports, where it is older than the oldest that
 #: is served. Kafka does the same for Produce, because old librdkafka versions need it.
@@ -141,6 +152,8 @@ _ADVERTISED_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
 _FEATURES: Final[Mapping[str, tuple[int | None, ...]]] = {
     "group.version": (None, None, None, 1, 1, 1, 1),
     "transaction.version": (None, None, None, 2, 2, 2, 2),
+    # 2 brings the dead letters of share groups (KIP-1191).
+    "share.version": (None, None, None, None, 1, 1, 2),
 }
 
 

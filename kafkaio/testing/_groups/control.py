@@ -37,6 +37,8 @@ class GroupCoordinatorControl:
         with self._coordinator.changing(group) as now:
             if isinstance(group, ClassicGroup):
                 group.remove(group.members[member_id], now)
+            elif isinstance(group, Kip848Group):
+                group.fence(group.members[member_id])
             else:
                 group.fence(group.members[member_id])
 
@@ -68,7 +70,7 @@ class GroupCoordinatorControl:
             TypeError: it is a classic group, whose leader assigns.
         """
         group = self._coordinator.groups[group_id]
-        if not isinstance(group, Kip848Group):
+        if isinstance(group, ClassicGroup):
             raise TypeError(f"{group_id} is a classic group: its leader assigns")
         cluster = self._coordinator.cluster
         for name in frozenset[str]().union(*(targets or {}).values()):

@@ -39,6 +39,13 @@ from kafkaio.testing._groups.kip848 import Downgrade, HeartbeatReply, Kip848Grou
 from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing._groups.migration import downgraded, upgraded
 from kafkaio.testing._groups.offsets import Committed, Offsets, Place
+from kafkaio.testing._groups.share import (
+    NoSharePartitions,
+    ShareGroup,
+    ShareHeartbeat,
+    SharePartitionsPort,
+)
+from kafkaio.testing._share.leaders import share_leaders_of
 
 #: Seconds from a commit to the check for expired offsets, as in Kafka.
 _EXPIRY_SECONDS = 600.0
@@ -57,8 +64,9 @@ class EmbeddedGroupCoordinator:
         now: returns seconds on a monotonic clock; by default that of the running loop.
         wall_ms: returns milliseconds since the Unix epoch.
         config: the group settings.
-        config_of: returns the settings of a KIP-848 group, which can have its own, by
-            the group's name; None if all groups have those of ``config``.
+        config_of: returns the settings of a KIP-848 or share group, which can have its
+            own, by the group's name; None if all groups have those of ``config``.
+        shares: the share partitions of the cluster.
 
     Attributes:
         groups: the groups of all loaded shards, by name.
@@ -73,8 +81,10 @@ class EmbeddedGroupCoordinator:
         wall_ms: Callable[[], int] = wall_clock_ms,
         config: GroupConfig | None = None,
         config_of: Callable[[str], GroupConfig] | None = None,
+        shares: SharePartitionsPort | None = None,
     ) -> None:
         self.cluster = cluster
+        self._shares: SharePartitionsPort = shares or NoSharePartitions()
         self.config: GroupConfig = config or GroupConfig()
         self._config_of = config_of
         self.now = now
@@ -90,18 +100,18 @@ class EmbeddedGroupCoordinator:
         self._next_reply = 0
         # One timer for each group, at its deadline.
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._journal = Journal(cluster, wall_ms)
+        self._journal = Journal(cluster, wall_ms, self._shares)
         self._is_closed = False
         self._expiry: asyncio.TimerHandle | None = None
 
     def config_of(self, group_id: str) -> GroupConfig:
-        """Return the settings of a KIP-848 group."""
+        """Return the settings of a KIP-848 or share group."""
         return self.config if self._config_of is None else self._config_of(group_id)
 
     def configs_changed(self) -> None:
-        """Apply changed settings to all KIP-848 groups."""
+        """Apply changed settings to all KIP-848 and share groups."""
         for group in self.groups.values():
-            if isinstance(group, Kip848Group):
+            if isinstance(group, Kip848Group | ShareGroup):
                 group.config = self.config_of(group.id)
                 self._set_timer(group)
 
@@ -188,6 +198,8 @@ class EmbeddedGroupCoordinator:
             Refusal: the client cannot join a KIP-848 group by the classic protocol.
         """
         group = self.groups.get(group_id)
+        if isinstance(group, ShareGroup):
+            raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         # In a group with KIP-848 members the client becomes a member beside them; an
         # empty one is replaced by a classic group.
         if isinstance(group, Kip848Group) and group.members:
@@ -207,7 +219,7 @@ class EmbeddedGroupCoordinator:
             Refusal: the client is not a member, or has to join again first.
         """
         group = self.groups.get(group_id)
-        if group is None:
+        if group is None or isinstance(group, ShareGroup):
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
         if isinstance(group, Kip848Group):
             with self.changing(group) as now:
@@ -228,7 +240,7 @@ class EmbeddedGroupCoordinator:
             Refusal: the client is not a classic member.
         """
         group = self.groups.get(group_id)
-        if group is None:
+        if group is None or isinstance(group, ShareGroup):
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
         with self.changing(group) as now:
             if isinstance(group, Kip848Group):
@@ -264,13 +276,43 @@ class EmbeddedGroupCoordinator:
     ) -> Kip848Group:
         if isinstance(found, Kip848Group):
             return found
-        if not creates:
+        if not creates or isinstance(found, ShareGroup):
             reason = "not found" if found is None else "is not a consumer group"
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
         # Not ``members``: a group in which clients wait to join is not empty either.
         if found is not None and found.state is not ClassicGroupState.EMPTY:
             return upgraded(found, self.config_of(group_id), self.cluster, self.now())
         return Kip848Group(group_id, self.config_of(group_id), self.cluster)
+
+    def share_heartbeat(self, group_id: str, beat: ShareHeartbeat) -> HeartbeatReply:
+        """Handle a heartbeat of a member of a share group.
+
+        If it succeeds, the first one creates the group.
+        """
+        group = self.groups.get(group_id)
+        if group is None and beat.epoch == 0:
+            group = self._new_share_group(group_id)
+        if not isinstance(group, ShareGroup):
+            return HeartbeatReply(
+                ErrorCode.GROUP_ID_NOT_FOUND, _no_share_group(group_id, group, beat)
+            )
+        now = self.now()
+        reply = group.heartbeat(beat, now)
+        if not reply.error:
+            self.groups[group_id] = group
+            self._after_change(group, now)
+        return reply
+
+    def _new_share_group(self, group_id: str) -> ShareGroup:
+        config = self.config_of(group_id)
+        return ShareGroup(group_id, config, self.cluster, self._shares)
+
+    def share_group(self, group_id: str) -> ShareGroup:
+        """Create a share group without members."""
+        group = self._new_share_group(group_id)
+        self.groups[group_id] = group
+        self._after_change(group, self.now())
+        return group
 
     def leave(
         self, group_id: str, leavers: Sequence[tuple[str, str | None]]
@@ -285,7 +327,7 @@ class EmbeddedGroupCoordinator:
             An error code for each, in the same order.
         """
         group = self.groups.get(group_id)
-        if group is None:
+        if group is None or isinstance(group, ShareGroup):
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leavers)
         with self.changing(group) as now:
             if isinstance(group, Kip848Group):
@@ -296,6 +338,8 @@ class EmbeddedGroupCoordinator:
         """Delete a group and its committed offsets."""
         for place in self.offsets_of(group_id).places():
             self.forget(group_id, place)
+        if isinstance(self.groups.get(group_id), ShareGroup):
+            self._shares.forget(group_id)
         if self._drop(group_id):
             self._journal.remove(group_id)
 
@@ -432,6 +476,9 @@ class EmbeddedGroupCoordinator:
         now_ms = self.wall_ms()
         retention_ms = round(self.config.offsets_retention * 1000)
         for group_id, group in list(self.groups.items()):
+            # Only an administrator deletes one.
+            if isinstance(group, ShareGroup):
+                continue
             since = None
             # Without a generation the group has never had members: each of its offsets
             # expires by its own age.
@@ -509,10 +556,17 @@ class EmbeddedGroupCoordinator:
         groups, offsets = self._journal.read(shard, self.config, now)
         self.offsets |= offsets
         for group in groups:
-            if isinstance(group, Kip848Group):
+            if isinstance(group, Kip848Group | ShareGroup):
                 group.config = self.config_of(group.id)
             self.groups[group.id] = group
             self._set_timer(group)
+
+
+def _no_share_group(group_id: str, found: Group | None, beat: ShareHeartbeat) -> str:
+    if found is not None:
+        return f"Group {group_id} is not a share group."
+    kind = "Group" if beat.epoch < 0 else "Share group"
+    return f"{kind} {group_id} not found."
 
 
 class _OffsetsLeaderFollower:
@@ -559,6 +613,7 @@ def coordinator_of(cluster: EmbeddedCluster) -> EmbeddedGroupCoordinator:
         config_of=lambda group: kip848.with_configs(cluster.configs.dynamic()).of_group(
             cluster.configs.of(GROUP, group)
         ),
+        shares=share_leaders_of(cluster),
     )
     follower = _OffsetsLeaderFollower(coordinator)
     cluster.leader_changed.append(follower)

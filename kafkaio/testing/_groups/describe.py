@@ -22,6 +22,7 @@ from kafkaio.testing._groups.cluster_port import ClusterPort
 from kafkaio.testing._groups.embedded_protocol import read_subscription
 from kafkaio.testing._groups.kip848 import Kip848Group
 from kafkaio.testing._groups.kip848_member import Kip848Member
+from kafkaio.testing._groups.share import ShareGroup
 
 
 def by_topic(slots: Iterable[Slot]) -> dict[UUID, list[int]]:
@@ -32,8 +33,12 @@ def by_topic(slots: Iterable[Slot]) -> dict[UUID, list[int]]:
     return found
 
 
-def subscribed_topics(group: ClassicGroup | Kip848Group) -> frozenset[str] | None:
+def subscribed_topics(
+    group: ClassicGroup | Kip848Group | ShareGroup,
+) -> frozenset[str] | None:
     """Return the topics that members subscribe to; None if that cannot be parsed."""
+    if isinstance(group, ShareGroup):
+        return frozenset(group.topics)
     if isinstance(group, Kip848Group):
         return frozenset().union(*map(group.topics_of, group.members.values()))
     # Connect and Streams have metadata of their own.

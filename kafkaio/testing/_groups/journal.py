@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kafkaio.testing._broker.group_config import GroupConfig
-from kafkaio.testing._groups import kip848_records as kip848_records
+from kafkaio.testing._groups import kip848_records, share_records
 from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.classic_member import ClassicGroupState
 from kafkaio.testing._groups.cluster_port import (
@@ -35,21 +35,32 @@ from kafkaio.testing._groups.records import (
     read_offset,
     restore,
 )
+from kafkaio.testing._groups.share import (
+    NoSharePartitions,
+    ShareGroup,
+    SharePartitionsPort,
+)
+from kafkaio.testing._groups.share_records import ShareKind
 
-Group = ClassicGroup | Kip848Group
+Group = ClassicGroup | Kip848Group | ShareGroup
 
 #: The values written last, by key. For a classic group, it is the object itself and its
 #: number of changes: another object under the same name is another group.
 _Written: TypeAlias = Mapping[bytes, object]
 
 #: The order of tombstones: the assignment of a member is deleted before the member.
-_LAST_FIRST = (
+_LAST_FIRST: Final[tuple[int, ...]] = (
     Kind.CURRENT,
     Kind.TARGET,
     Kind.TARGET_EPOCH,
     Kind.MEMBER,
     Kind.PATTERN,
     Kind.GROUP,
+    ShareKind.CURRENT,
+    ShareKind.TARGET,
+    ShareKind.TARGET_EPOCH,
+    ShareKind.MEMBER,
+    ShareKind.GROUP,
 )
 
 
@@ -59,17 +70,26 @@ class Journal:
     Args:
         cluster: has the offsets topic.
         wall_ms: returns milliseconds since the Unix epoch.
+        shares: the share partitions, for share groups that are read.
     """
 
-    def __init__(self, cluster: ClusterPort, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        cluster: ClusterPort,
+        wall_ms: Callable[[], int],
+        shares: SharePartitionsPort | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._shares: SharePartitionsPort = shares or NoSharePartitions()
         self._wall_ms = wall_ms
         self._written: dict[str, _Written] = {}
 
     def save(self, group: Group) -> None:
         """Write what changed; a classic group only while it is stable or empty."""
-        if isinstance(group, Kip848Group):
-            self._save_kip848(group)
+        if isinstance(group, ShareGroup):
+            self._save_image(group.id, share_records.image_of(group))
+        elif isinstance(group, Kip848Group):
+            self._save_image(group.id, kip848_records.image_of(group))
         # A rebalance in progress is not written: the next coordinator could not
         # continue it, and its members join again.
         elif group.changes and group.state in {
@@ -83,9 +103,8 @@ class Journal:
                 value = group_value(image_of(group, self._wall_ms()))
                 self._replace(group.id, mark, [(key, value)])
 
-    def _save_kip848(self, group: Kip848Group) -> None:
-        before = self._written.get(group.id, {})
-        image = kip848_records.image_of(group)
+    def _save_image(self, group_id: str, image: kip848_records.Image) -> None:
+        before = self._written.get(group_id, {})
         if image != before:
             now_ms = self._wall_ms()
             changed: list[KeyValue] = [
@@ -93,12 +112,12 @@ class Journal:
                 for key, value in image.items()
                 if before.get(key) != value
             ]
-            self._replace(group.id, image, changed)
+            self._replace(group_id, image, changed)
 
     def remove(self, group_id: str) -> None:
         """Delete all records of a group, except its committed offsets."""
         self._replace(group_id, {}, [])
-        del self._written[group_id]
+        self._written.pop(group_id, None)
 
     def _replace(
         self, group_id: str, written: _Written, changed: list[KeyValue]
@@ -193,6 +212,11 @@ class Journal:
         now: float,
     ) -> Group:
         now_ms = self._wall_ms()
+        if part_key(ShareKind.GROUP, group_id) in records:
+            shared = ShareGroup(group_id, config, self._cluster, self._shares)
+            share_records.restore(shared, records, now)
+            self._written[group_id] = share_records.image_of(shared)
+            return shared
         if part_key(Kind.GROUP, group_id) in records:
             group = Kip848Group(group_id, config, self._cluster)
             kip848_records.restore(group, records, now, now_ms)
@@ -222,4 +246,4 @@ def _apply(positions: Offsets, place: Place, stored: Stored) -> None:
 
 def _rank(key: bytes) -> int:
     kind = int.from_bytes(key[:2])
-    return _LAST_FIRST.index(Kind(kind)) if kind in _LAST_FIRST else -1
+    return _LAST_FIRST.index(kind) if kind in _LAST_FIRST else -1

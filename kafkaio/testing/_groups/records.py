@@ -19,6 +19,8 @@ _OFFSET_KEY = 1
 _GROUP_KEY = 2
 # The kinds of records of KIP-848 groups.
 _KIP848_KEYS = (3, 5, 6, 7, 8, 16)
+# Those of share groups.
+_SHARE_KEYS = (10, 11, 12, 13, 14)
 _VALUE_VERSION = 3
 _FIRST_OFFSET_WITH_EPOCH = 3
 _FIRST_FLEXIBLE_OFFSET = 4
@@ -142,8 +144,8 @@ def read_key(key: bytes) -> tuple[str, Place | None] | None:
     """Return the group and, for an offset, its partition; None for unknown kinds."""
     reader = _FieldReader(key)
     kind = reader.number(">h")
-    # Share and streams groups have records of their own in the same topic.
-    if kind not in {0, _OFFSET_KEY, _GROUP_KEY, *_KIP848_KEYS}:
+    # Streams groups have records of their own in the same topic.
+    if kind not in {0, _OFFSET_KEY, _GROUP_KEY, *_KIP848_KEYS, *_SHARE_KEYS}:
         return None
     group = reader.text() or ""
     if kind not in {0, _OFFSET_KEY}:

@@ -12,6 +12,20 @@ from kafkaio.testing._groups.kip848_member import Kip848Member, sees_everything
 from kafkaio.testing._groups.regex import compile_re2
 
 
+def fingerprint_of(shape: Mapping[str, tuple[UUID, int]]) -> int:
+    """Return a hash of topics, their ids and sizes; 0 for no topic.
+
+    Kafka's hash is another one, but it is only compared with itself.
+    """
+    if not shape:
+        return 0
+    lines = sorted(
+        f"{name} {topic_id} {count}" for name, (topic_id, count) in shape.items()
+    )
+    digest = blake2b("\n".join(lines).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
+
+
 class Subscriptions:
     """Resolves names and patterns to topics. Time is an argument of its methods.
 
@@ -51,18 +65,8 @@ class Subscriptions:
 
     @property
     def fingerprint(self) -> int:
-        """A hash of the subscribed topics, their ids and sizes; 0 for no topic.
-
-        Kafka's hash is another one, but it is only compared with itself.
-        """
-        if not self.shape:
-            return 0
-        shape = sorted(
-            f"{name} {topic_id} {count}"
-            for name, (topic_id, count) in self.shape.items()
-        )
-        digest = blake2b("\n".join(shape).encode(), digest_size=8).digest()
-        return int.from_bytes(digest, signed=True)
+        """A hash of the subscribed topics, their ids and sizes; 0 for no topic."""
+        return fingerprint_of(self.shape)
 
     def refresh_topics(self, members: Iterable[Kip848Member]) -> bool:
         """Look the subscribed topics up again; return whether any has changed."""

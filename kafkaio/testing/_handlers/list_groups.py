@@ -9,6 +9,7 @@ from kafkaio.protocol.messages.list_groups import (
 )
 from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.coordinator import Group, coordinator_of
+from kafkaio.testing._groups.share import ShareGroup
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
@@ -46,9 +47,10 @@ def _listed(group: Group) -> ListedGroup:
             group_state=group.state.value,
             group_type="classic",
         )
+    kind = "share" if isinstance(group, ShareGroup) else "consumer"
     return ListedGroup(
         group_id=group.id,
-        protocol_type="consumer",
+        protocol_type=kind,
         group_state=group.state,
-        group_type="consumer",
+        group_type=kind,
     )

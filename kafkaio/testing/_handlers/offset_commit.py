@@ -14,6 +14,7 @@ from kafkaio.testing._groups.assignors import Slot
 from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._groups.offsets import Committed, Place
+from kafkaio.testing._groups.share import ShareGroup
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
@@ -101,6 +102,8 @@ def _check(
         if version >= 9:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
+    if isinstance(group, ShareGroup):
+        return ErrorCode.GROUP_ID_NOT_FOUND
     if isinstance(group, ClassicGroup):
         # A commit renews the session of a classic member.
         with coordinator.changing(group) as now:

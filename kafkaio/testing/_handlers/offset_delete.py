@@ -13,6 +13,7 @@ from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.coordinator import coordinator_of
 from kafkaio.testing._groups.describe import subscribed_topics
+from kafkaio.testing._groups.share import ShareGroup
 from kafkaio.testing._handlers._groups import for_group
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -24,7 +25,7 @@ async def handle(context: RequestContext[OffsetDeleteRequest]) -> OffsetDeleteRe
     request = context.request
     coordinator = coordinator_of(context.cluster)
     group = coordinator.find(request.group_id)
-    if group is None:
+    if group is None or isinstance(group, ShareGroup):
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND)
     if (
         isinstance(group, ClassicGroup)

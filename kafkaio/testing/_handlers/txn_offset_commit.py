@@ -23,6 +23,7 @@ from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._groups.offsets import Committed, Place
+from kafkaio.testing._groups.share import ShareGroup
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of as transactions_of
@@ -172,6 +173,8 @@ def _check(
         if has_new_errors:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
+    if isinstance(group, ShareGroup):
+        return ErrorCode.GROUP_ID_NOT_FOUND
     if isinstance(group, ClassicGroup):
         is_strict = context.node.broker.release >= "3"
         return group.check_transactional_commit(

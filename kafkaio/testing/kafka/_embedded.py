@@ -23,7 +23,13 @@ _FAST: Final = GroupConfig(
     min_session_timeout=0.5,
     consumer_session_timeout=6.0,
     consumer_heartbeat_interval=0.5,
+    share_session_timeout=6.0,
+    share_heartbeat_interval=0.5,
 )
+_FAST_CONFIG: Final = {
+    "group.share.min.record.lock.duration.ms": 1000,
+    "group.share.record.lock.duration.ms": 5000,
+}
 
 #: Seconds until a silent node counts as dead, as with those settings.
 _SESSION_SECONDS: Final = 1.5
@@ -46,6 +52,7 @@ class EmbeddedEngine:
                 first_node_id=1,
                 racks=[f"r{number + 1}" for number in range(options.brokers)],
                 groups=_FAST if options.fast else None,
+                config=_FAST_CONFIG if options.fast else None,
                 features=options.features,
                 sasl=options.sasl,
                 tls=options.tls,

@@ -13,7 +13,7 @@ from typing import Any, Unpack, get_type_hints
 import pytest
 
 import kafkaio
-from kafkaio import Client, Consumer, FileOffsetStore, Producer
+from kafkaio import Client, Consumer, FileOffsetStore, Producer, ShareConsumer
 from kafkaio._config import (
     ClientConfig,
     ClientOptions,
@@ -21,10 +21,12 @@ from kafkaio._config import (
     ConsumerOptions,
     ProducerConfig,
     ProducerOptions,
+    ShareConsumerConfig,
+    ShareConsumerOptions,
 )
 from kafkaio._config.configs import parse_servers
 from kafkaio._config.declaration import option_of
-from kafkaio._config.unknown import FOREIGN
+from kafkaio._config.unknown import FOREIGN, SHARE
 from kafkaio.errors import ConfigurationError
 from kafkaio.serde import String
 
@@ -32,6 +34,7 @@ CONFIGS = [
     (ClientConfig, ClientOptions),
     (ProducerConfig, ProducerOptions),
     (ConsumerConfig, ConsumerOptions),
+    (ShareConsumerConfig, ShareConsumerOptions),
 ]
 
 
@@ -171,12 +174,67 @@ def test_options_of_other_clients_say_what_to_do(
 def test_what_is_said_of_other_clients_is_true() -> None:
     options = {f.name for kind, _ in CONFIGS for f in fields(kind)}
     aliases = {
-        a for kind, _ in CONFIGS for f in fields(kind) for a in option_of(f).aliases
+        a for kind, _ in CONFIGS for f in fields(kind) for a in option_of(f).other_names
     }
     assert not options & {*FOREIGN, *aliases}
     for name, hint in FOREIGN.items():
         for used in re.findall(r"use (\w+_\w+)(?!\w*\()", hint):
             assert used in options or hasattr(Consumer, used), name
+
+
+def test_what_a_share_consumer_cannot_have() -> None:
+    own = {f.name for f in fields(ShareConsumerConfig)}
+    assert not own & SHARE.keys()
+    # Every option of a consumer that a share consumer does not have is explained.
+    of_consumers = {f.name for f in fields(ConsumerConfig)}
+    assert of_consumers - own <= SHARE.keys()
+    for name, hint in SHARE.items():
+        for used in re.findall(r"use (\w+_\w+)", hint):
+            assert used in own, name
+        match = f"'?{name}'? is not an option of ShareConsumer: {re.escape(hint)}"
+        with pytest.raises(ConfigurationError, match=match):
+            ShareConsumer("a", group_id="g", **{name: 1})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "auto.offset.reset",
+            r"set the config share\.auto\.offset\.reset of the group",
+        ),
+        ("isolation.level", r"set the config share\.isolation\.level of the group"),
+        ("session.timeout.ms", r"set the config share\.session\.timeout\.ms of"),
+        ("enable.auto.commit", "acknowledge each record"),
+        ("group.instance.id", "no static members"),
+        ("share.record.lock.duration.ms", "at the brokers"),
+    ],
+)
+def test_properties_that_belong_to_the_group(name: str, message: str) -> None:
+    given = {"bootstrap.servers": "a", "group.id": "g", name: "x"}
+    with pytest.raises(ConfigurationError, match=message):
+        ShareConsumer.from_properties(given)
+
+
+def test_javas_properties_of_share_consumers() -> None:
+    config = ShareConsumerConfig.from_properties(
+        {
+            "bootstrap.servers": "a",
+            "group.id": "g",
+            "share.acknowledgement.mode": "implicit",
+            "share.acquire.mode": "record_limit",
+            "max.poll.records": "7",
+            "check.crcs": "false",
+        }
+    )
+    assert (config.acknowledgement, config.acquire_mode) == ("implicit", "record_limit")
+    assert (config.max_in_flight, config.check_crcs) == (7, False)
+
+
+@pytest.mark.parametrize("given", [{}, {"group_id": ""}])
+def test_a_share_consumer_has_a_group(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match="group_id is missing: name the share"):
+        ShareConsumer("a", topics="t", **given)
 
 
 def test_an_option_of_another_class_names_that() -> None:
@@ -393,6 +451,7 @@ KINDS = [
     (Client, ClientConfig, ClientOptions),
     (Producer, ProducerConfig, ProducerOptions),
     (Consumer, ConsumerConfig, ConsumerOptions),
+    (ShareConsumer, ShareConsumerConfig, ShareConsumerOptions),
 ]
 
 
@@ -413,6 +472,8 @@ def test_signatures_show_the_options(kind: Any, config: Any, keywords: Any) -> N
     own = {"bootstrap_servers", "observer"}
     if kind is Consumer:
         own |= {"topics", "assign", "on_assigned", "on_revoked", "on_lost"}
+    if kind is ShareConsumer:
+        own |= {"topics"}
     own |= SERDES & {field.name for field in fields(config)}
     assert shown.keys() == types.keys() | own
 

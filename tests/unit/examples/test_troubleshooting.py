@@ -546,6 +546,61 @@ def test_a_quoted_exception_exists(name: str) -> None:
     assert issubclass(getattr(kafkaio, name), kafkaio.KafkaError)
 
 
+def worker(broker: Broker, **options: Any) -> kafkaio.ShareConsumer:
+    options = {"client_id": "billing", "group_id": "billing", **options}
+    return kafkaio.ShareConsumer(broker.bootstrap_servers, topics="orders", **options)
+
+
+@scenario
+async def no_share_groups() -> None:
+    async with Broker(as_version="4.0", topics={"orders": 1}) as broker:
+        await worker(broker).start()
+
+
+@scenario
+async def no_share_group() -> None:
+    async with orders() as broker, consumer(broker, topics="orders"):
+        await worker(broker).start()
+
+
+@scenario
+async def two_decisions() -> None:
+    async with orders(partitions=1) as broker, worker(broker) as share:
+        records = aiter(share)
+        reading = asyncio.ensure_future(anext(records))
+        await until_locked(share, broker)
+        record = await reading
+        record.ack()
+        record.ack()
+
+
+async def until_locked(share: kafkaio.ShareConsumer, broker: Broker) -> None:
+    """Send one record after another, until the group has begun and one is locked."""
+    async with producer(broker) as source, asyncio.timeout(HANGS):
+        while not share.statistics().acquired:
+            await source.send("orders", b"v")
+
+
+async def test_the_warning_of_a_lost_lock(caplog: pytest.LogCaptureFixture) -> None:
+    lock = "record.lock.duration.ms"
+    config = {f"group.share.min.{lock}": 1000, f"group.share.{lock}": 1000}
+    async with (
+        Broker(topics={"orders": 1}, config=config) as broker,
+        worker(broker, renew_locks=False) as share,
+    ):
+        records = aiter(share)
+        reading = asyncio.ensure_future(anext(records))
+        await until_locked(share, broker)
+        record = await reading
+        async with asyncio.timeout(HANGS):
+            with pytest.raises(kafkaio.LockLost):
+                await record.acked
+        with pytest.raises(kafkaio.UsageError) as raised:
+            record.ack()
+    assert is_quoted(printed(raised.value)), raised.value
+    assert any(map(is_quoted, logged(caplog))), logged(caplog)
+
+
 def logged(caplog: pytest.LogCaptureFixture) -> Collection[str]:
     return [
         plain(f"{r.levelname}:{r.name}:{r.getMessage()}")

@@ -235,6 +235,9 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
         ],
         "kafkaio.share.locks.lost": [(2, topic)],
         "kafkaio.share.locks.renewed": [(8, topic)],
+        "kafkaio.share.handler.failures": [
+            (1, {**topic, "kafkaio.outcome": "released"})
+        ],
     }
     [request] = backend.points("kafkaio.request.duration")
     assert dict(request.attributes) == {"kafkaio.api": "Metadata", "kafkaio.node": 1}

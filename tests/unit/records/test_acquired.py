@@ -462,11 +462,14 @@ def test_rests_and_pieces_are_decided_without_records(twin: Any) -> None:
     piece.copy().take(1)[0].reject()
     assert piece.decide_rest(ACCEPT) == 3
     assert piece.decide_rest(ACCEPT) == 0
-    assert offsets(piece) == []
-    assert piece.remaining == 0
+    # It was handed out: it has the records that it had, whatever became of them.
+    acquired.lose(103, 103)
+    assert (piece.remaining, offsets(piece.copy())) == (4, [100, 101, 102, 103])
     cursor.stop()
     assert cursor.decide_rest(RELEASE) == 0
-    assert bytes(acquired.states[10:20]) == bytes([REJECT, *[ACCEPT] * 3, *[HELD] * 6])
+    assert bytes(acquired.states[10:20]) == bytes(
+        [REJECT, *[ACCEPT] * 2, LOST, *[HELD] * 6]
+    )
 
 
 def test_stop_and_detach_release_the_buffer(twin: Any) -> None:
@@ -538,6 +541,7 @@ class Run:
         self.twin = twin
         self.cursor = cursor
         self.model = model
+        self.pieces: list[tuple[Any, list[int]]] = []
 
     def step(self, name: str, number: int) -> Any:
         """Take a step; return what has become of the ranges."""
@@ -545,6 +549,12 @@ class Run:
         assert self.cursor.remaining == len(self.model.left)
         assert self.cursor.next_offset == self.model.next_offset
         assert self.cursor.bytes_left >= 0
+        for piece, expected in self.pieces:
+            # It was handed out, whatever became of its records since.
+            assert piece.remaining == len(expected)
+            assert offsets(piece.copy()) == expected
+            assert self.columns_of(piece) == expected
+            assert offsets(piece.copy().cut(2)) == expected[:2]
         return [(bytes(each.states), each.handed_to) for each in self.model.ranges]
 
     def rest(self) -> list[int]:
@@ -577,17 +587,21 @@ class Run:
         self.model.take(number)
 
     def cut(self, number: int) -> None:
-        assert offsets(self.cursor.cut(number)) == self.model.take(number)
+        self.pieces.append((self.cursor.cut(number), self.model.take(number)))
 
     def copy(self, _: int) -> None:
         assert offsets(self.cursor.copy()) == self.rest()
 
     def columns(self, number: int) -> None:
-        builder = self.twin.ColumnsBuilder(DecodedColumns(headers=number % 2 == 0))
-        assert builder.add_cursor(self.cursor)
+        assert self.columns_of(self.cursor, headers=number % 2 == 0) == self.rest()
+
+    def columns_of(self, cursor: Any, *, headers: bool = False) -> list[int]:
+        builder = self.twin.ColumnsBuilder(DecodedColumns(headers=headers))
+        assert builder.add_cursor(cursor)
         columns = builder.finish()
-        found = memoryview(columns.offsets).cast("q").tolist()
-        assert (columns.length, found) == (len(found), self.rest())
+        found: list[int] = memoryview(columns.offsets).cast("q").tolist()
+        assert columns.length == len(found)
+        return found
 
     def lose(self, number: int) -> None:
         for each in self.model.ranges:

@@ -313,6 +313,8 @@ def test_every_event_has_its_line(
         "locks_renewed": ("s", 1, ONE, 8),
         "acknowledgements_missing": ("s", 500, 31.0),
         "dead_letters_at_broker": ("s", "dlq.jobs"),
+        "handler_failed": ("s", ONE, 5, 2, "released", OSError("cut")),
+        "group_configs_unknown": ("s", OSError("x")),
         "query_lag": ("q", {ONE: 7}),
         "telemetry_ended": (ValueError("no"),),
         "authenticated": (1, "shared", "SCRAM-SHA-256", 3600.0, 0.2),

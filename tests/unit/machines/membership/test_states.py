@@ -1,4 +1,4 @@
-"""The tables of both kinds of group member, pair by pair."""
+"""The tables of all kinds of group member, pair by pair."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from kafkaio._machines.membership.classic import states
 from kafkaio._machines.membership.kip848 import states as kip848
+from kafkaio._machines.share import states as share
 from kafkaio.errors import InternalError
 
 
@@ -95,8 +96,26 @@ RELEASED        . . . . . . U L . .
 LEAVE_ENDED     . . . . . . . X . .
 """,
 )
-TABLES = {"classic": CLASSIC, "kip848": KIP848}
-BOTH = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+SHARE = Table(
+    share.ShareState,
+    share.ShareEvent,
+    share.TRANSITIONS,
+    share.transition,
+    share.ENDED,
+    share.HEARTBEATING,
+    """
+EVENT           U J S Q L X F
+SUBSCRIBED      J J S Q . . .
+UNSUBSCRIBED    U Q Q Q . . .
+JOINED          . S . . . . .
+FENCED          . J J . . . .
+REFUSED         . F F . . . .
+CLOSED          L L L L . . .
+LEAVE_ENDED     . . . U X . .
+""",
+)
+TABLES = {"classic": CLASSIC, "kip848": KIP848, "share": SHARE}
+ALL = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +134,13 @@ def test_every_pair(table: Table, state: Enum, event: Enum, after: Enum | None) 
         assert table.transition(state, event) is after
 
 
-@BOTH
+@ALL
 def test_nothing_follows_the_end(table: Table) -> None:
     assert not [pair for pair in table.transitions if pair[0] in table.ended]
     assert not table.ended & table.speaking
 
 
-@BOTH
+@ALL
 def test_the_end_is_in_reach_from_everywhere(table: Table) -> None:
     for state in set(table.states) - table.ended:
         reached = {state}

@@ -60,7 +60,11 @@ async def test_versions_are_reported(version: int) -> None:
         }
         if version >= 3:
             levels = {f.name: f.max_version_level for f in response.finalized_features}
-            assert levels == {"group.version": 1, "transaction.version": 2}
+            assert levels == {
+                "group.version": 1,
+                "transaction.version": 2,
+                "share.version": 2,
+            }
             assert bool(response.supported_features) == (version >= 4)
 
 

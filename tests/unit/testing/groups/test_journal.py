@@ -197,7 +197,7 @@ def test_unknown_kinds_are_ignored(driver: MixedDriver) -> None:
     journal = journal_of(driver)
     driver.join("a")
     journal.save(driver.group)
-    driver.cluster.records.append((part_key(11, "share"), b"?"))
+    driver.cluster.records.append((part_key(17, "streams"), b"?"))
     driver.cluster.records.append((part_key(4, "g"), b"?"))
     assert image_of(restored(driver.cluster)) == image_of(driver.group)
 
