@@ -120,7 +120,7 @@ class ShareCore:
             reader,
             may_fetch=self._may_fetch,
             start_soon=self._supervisor.start_soon,
-            on_acquired=self._locks.notify,
+            on_answer=self.wake,
         )
 
     # ---- start -----------------------------------------------------------------------
