@@ -95,6 +95,7 @@ class ShareCore:
             linger=config.ack_linger_ms / 1000,
             max_processing=config.max_processing_ms / 1000,
             jitter=roll(),
+            clock=now,
         )
         self._member = ShareMember(cluster, config, self._assigned, self._failed)
         self._handlers: dict[HandlersPort, None] = {}
