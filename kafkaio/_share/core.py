@@ -443,6 +443,10 @@ class ShareCore:
             self.observer.dead_letters_at_broker(group, topic)
         return topic
 
+    def watch_ranges(self, on_range: Callable[[Acquired], None]) -> None:
+        """Call a function with each range whose locks were lost or renewed."""
+        self._acks.on_range = on_range
+
     def begin_work(self, handlers: HandlersPort) -> None:
         """See `EnginePort`."""
         self._handlers[handlers] = None

@@ -666,10 +666,22 @@ class ShareLedger:
             deadline = sent_at + leader.lock
             for run in renewed:
                 run.lease.renewed(run.first, run.last, deadline)
+                self._release_lost(leader, run, sent_at)
             self._end_renewals(leader, group, self._renew_after(sent_at, leader.lock))
             for run in renewed:
                 self._listener.renewed(run.lease.acquired, run.first, run.last)
         self._confirm(leader, group.decisions())
+
+    def _release_lost(self, leader: _Leader, run: Run, since: float) -> None:
+        # The answer came after the end of the lock by our clock. What was lost then is
+        # locked for as long again, and nobody works on it.
+        partition = leader.partition(run.lease.tp)
+        count = run.lease.acquired.delivery_count
+        for first, last in run.lease.lost(run.first, run.last):
+            if not partition.overlapping(first, last):
+                each = AcquiredRange(first, last, count)
+                acquired = self._lease(leader, partition, each, since)
+                acquired.decide_range(first, last, RELEASE)
 
     def _refused(
         self, leader: _Leader, tp: TopicPartition, group: Group, code: int, now: float
@@ -723,12 +735,19 @@ class ShareLedger:
     ) -> None:
         # 121: the lock of some offset is gone, and nothing of the group counts.
         self._end_renewals(leader, group, NEVER)
+        # What has run out meanwhile needs no renewal.
+        is_single = group.is_single
+        group.drop_stale_renewals()
+        if not group.runs:
+            return
         if group.in_doubt:
             # If it counted before, that would be the answer, too. All of it went in one
             # request, so all of it did or did not.
             self._fail(leader, group.decisions(), _UNKNOWN, AcknowledgeFailed)
         elif not group.is_single:
             leader.wait(tp, *group.halves())
+        elif not is_single:
+            leader.wait(tp, group)  # the fault may have been with the others
         elif group.renewals():
             # Kafka also says so if the group's config forbids renewals, so it is no
             # proof that the lock is gone. It is not renewed, and the clock will tell.

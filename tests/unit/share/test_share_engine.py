@@ -10,7 +10,7 @@ import pytest
 import kafkaio
 from kafkaio._machines.share.ledger import AcquiredRange
 from kafkaio._machines.share.session import TopicIdPartition
-from kafkaio._records.batch import LOST, RELEASE
+from kafkaio._records.batch import LOST, RELEASE, Acquired
 from kafkaio._share import leader as leader_module
 from kafkaio._share.messages import Answered, fetched
 from kafkaio.errors import (
@@ -464,8 +464,14 @@ async def test_handlers_are_waited_for(broker: Broker) -> None:
     taken = await share.take(15)
 
     class Handlers:
+        most_records = 100
+        max_processing = None
+
         def __init__(self) -> None:
             self.said: list[str] = []
+
+        def lost(self, acquired: Acquired) -> None:
+            pytest.fail(f"{acquired} was lost")
 
         def begin_draining(self) -> None:
             self.said.append("begin")

@@ -509,14 +509,33 @@ def test_consumers_renew_at_different_times(jitter: float):
     assert due == pytest.approx(4 + 2 * jitter)
 
 
-def test_nothing_expires_while_a_renewal_is_on_its_way():
+def test_a_renewal_on_its_way_keeps_no_lock_that_has_ended_by_the_clock():
+    ledger = Ledger()
+    (acquired,) = ledger.lock((0, 9))
+    acquired.decide(0, ACCEPT)
+    ledger.answered(ledger.send(0.1), {TP: 0}, 0.2, LOCK)
+    plan = ledger.send(9.0)
+    ledger.expire(10.0)
+    assert acquired.is_lost(3)
+    assert ledger.locked == 0
+    assert ledger.next_expiry() is None
+    # But it was in time: what nobody works on is given back at once.
+    ledger.answered(plan, {TP: 0}, 12.0, LOCK)
+    assert ledger.locked == 9
+    plan = ledger.send(12.0)
+    assert plan.ranges == {TP: (AckRange(1, 9, RELEASE),)}
+    ledger.answered(plan, {TP: 0}, 12.1, LOCK)
+    assert ledger.locked == 0
+    assert len(ledger.log.losses) == 1
+
+
+def test_a_renewal_in_time_keeps_the_locks():
     ledger = Ledger()
     (acquired,) = ledger.lock((0, 9))
     plan = ledger.send(9.0)
-    ledger.expire(11.0)
-    assert ledger.next_expiry() is None
     acquired.decide(0, ACCEPT)
-    ledger.answered(plan, {TP: 0}, 12.0, LOCK)
+    ledger.answered(plan, {TP: 0}, 9.9, LOCK)
+    ledger.expire(12.0)
     assert acquired.deadline == 19.0
     assert ledger.send(12.0).ranges == {TP: (accepted(0, 0),)}
     assert ledger.log.losses == []

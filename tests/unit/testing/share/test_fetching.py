@@ -462,6 +462,7 @@ async def test_other_errors_are_those_of_partitions() -> None:
         # The first fetches on a fresh cluster, while Kafka makes the state topic.
         broker.faults.on("ShareFetch", first)
         assert data_of(await member.fetch()).error_code == -1
+        # An incremental request, which names no partition.
         broker.faults.on("ShareFetch", second, partition=(TOPIC, 0))
         assert data_of(await member.fetch()).error_code == 3
         assert acquired(await member.fetch()) == [(0, 0, 1)]
