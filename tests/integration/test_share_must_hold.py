@@ -241,6 +241,7 @@ async def test_a_worker_whose_loop_was_blocked_sees_that_its_lock_is_gone(
         time.sleep(until_then + 0.1)  # noqa: ASYNC251 - code that blocks the loop
         # Nothing else has run meanwhile, and nobody renewed the lock.
         assert record.is_lost
+        assert await asyncio.to_thread(lambda: record.is_lost)
         [again] = await take(share, 1)
         assert again.delivery_count == 2
         again.ack()
