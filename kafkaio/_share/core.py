@@ -120,7 +120,7 @@ class ShareCore:
             reader,
             may_fetch=self._may_fetch,
             start_soon=self._supervisor.start_soon,
-            on_answer=self.wake,
+            on_answer=self._answered,
         )
 
     # ---- start -----------------------------------------------------------------------
@@ -403,6 +403,11 @@ class ShareCore:
     def wake(self) -> None:
         """See `EnginePort`."""
         self._leaders.wake()
+        if self.ledger.locked >= self.config.max_in_flight:
+            self._locks.notify()  # the program may have all of them now
+
+    def _answered(self, node_id: int) -> None:
+        self._leaders.wake_others(node_id)
         self._locks.notify()
 
     async def wait_for_news(self, until: float | None) -> None:
