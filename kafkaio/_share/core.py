@@ -125,7 +125,7 @@ class ShareCore:
             reader,
             may_fetch=self._may_fetch,
             start_soon=self._supervisor.start_soon,
-            on_answer=self.wake,
+            on_answer=self._answered,
         )
 
     # ---- start -----------------------------------------------------------------------
@@ -409,6 +409,11 @@ class ShareCore:
     def wake(self) -> None:
         """See `EnginePort`."""
         self._leaders.wake()
+        if self.ledger.locked >= self.config.max_in_flight:
+            self._locks.notify()  # the program may have all of them now
+
+    def _answered(self, node_id: int) -> None:
+        self._leaders.wake_others(node_id)
         self._locks.notify()
 
     async def wait_for_news(self, until: float | None) -> None:
@@ -522,10 +527,14 @@ class ShareCore:
 
     def _check_stall(self, moment: float) -> float | None:
         """Report that nothing can be fetched; return when to check again."""
-        held = self.ledger.held
-        if self._is_stall_reported or held < self.config.max_in_flight:
+        # What costs least comes first: this runs after each answer.
+        most = self.config.max_in_flight
+        if self._is_stall_reported or self.ledger.locked < most:
             return None
         if not self._reader.wants or self._reader.buffered:
+            return None
+        held = self.ledger.held
+        if held < most:
             return None
         # Compared as it is waited for: a difference may be rounded the other way.
         due = self._decided_at + self.ledger.longest_lock

@@ -117,8 +117,8 @@ class LeaderParts(NamedTuple):
         room: how much.
         reader: takes what was fetched.
         fetching: whether anything may be fetched.
-        on_answer: called when a request has an answer, or will have none: there may be
-            room again, and locks may end at other times than before.
+        on_answer: called with a leader when a request to it has an answer, or will have
+            none: there may be room again, and locks may end at other times.
         on_end: called with a leader whose loop has ended.
     """
 
@@ -132,7 +132,7 @@ class LeaderParts(NamedTuple):
     room: ShareRoom
     reader: ReaderPort
     fetching: Fetching
-    on_answer: Callable[[], None]
+    on_answer: Callable[[int], None]
     on_end: Callable[[int], None]
 
 
@@ -260,7 +260,7 @@ class Leader:
         due = self._next_send(at)
         return due is not None and (due <= at or self._parts.acks.is_awaited)
 
-    def _wanted(self, at: float) -> list[TopicIdPartition]:
+    def _wanted(self, at: float) -> Sequence[TopicIdPartition]:
         """Return the partitions to fetch now; none if nothing is to be fetched."""
         parts = self._parts
         reader = parts.reader
@@ -299,7 +299,7 @@ class Leader:
         self.session.reset()
         parts.room.unanswered(self.node_id)
         parts.ledger.connection_lost(self.node_id, why, now())
-        parts.on_answer()
+        parts.on_answer(self.node_id)
 
     # ---- what to send ----------------------------------------------------------------
 
@@ -406,7 +406,7 @@ class Leader:
         try:
             self._fetched(await self._call(request, sent, wait), sent)
         finally:
-            parts.on_answer()
+            parts.on_answer(self.node_id)
 
     async def _acknowledge(self, plan: AckPlan | None, session: SessionPlan) -> None:
         parts = self._parts
@@ -421,7 +421,7 @@ class Leader:
         try:
             self._acknowledged(await self._call(request, sent, 0.0), sent)
         finally:
-            parts.on_answer()
+            parts.on_answer(self.node_id)
 
     def _by_id(
         self, plan: AckPlan | None
