@@ -83,7 +83,9 @@ class Bench:
         )
         return acquired
 
-    def answer(self, code: int = 0, at: float = 1.0, *, may_renew: bool = False) -> None:
+    def answer(
+        self, code: int = 0, at: float = 1.0, *, may_renew: bool = False
+    ) -> None:
         plan = self.ledger.plan(LEADER, at, may_renew=may_renew)
         assert plan is not None
         self.ledger.answered(plan, dict.fromkeys(plan.ranges, code), at, 30.0)

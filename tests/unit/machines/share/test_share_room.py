@@ -17,7 +17,9 @@ from kafkaio._machines.share.room import Grant, ShareRoom
 MIB = 1_048_576
 
 
-def room(records: int = 500, *, size: int = 50 * MIB, is_exact: bool = True) -> ShareRoom:
+def room(
+    records: int = 500, *, size: int = 50 * MIB, is_exact: bool = True
+) -> ShareRoom:
     return ShareRoom(records, size, 50 * MIB, is_exact=is_exact)
 
 
