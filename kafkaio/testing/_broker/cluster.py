@@ -9,7 +9,14 @@ answer as they would from old metadata.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -19,6 +26,7 @@ from uuid import UUID
 from kafkaio._public import public
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.testing._broker.clock import Clock
 from kafkaio.testing._broker.configs import BROKER, BrokerConfigs
 from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
@@ -56,6 +64,17 @@ _NAME_CHARACTERS: Final = frozenset(
 LeaderChanged = Callable[[EmbeddedPartition, int], None]
 #: Called with a partition to which a marker was written, and the marker.
 MarkerWritten = Callable[[EmbeddedPartition, TransactionMarker], None]
+
+
+#: Returns the partitions, by topic id, of a session that a request to a node uses.
+SessionOf = Callable[[int, Request[Response]], Collection[tuple[UUID, int]]]
+
+
+def _no_session(
+    node_id: int, request: Request[Response]
+) -> Collection[tuple[UUID, int]]:
+    del node_id, request
+    return ()
 
 
 def java_hash(text: str) -> int:
@@ -156,6 +175,8 @@ class EmbeddedCluster:
         self.has_groups_of_4_4 = True
         # When idle producers were looked for.
         self._producers_checked_ms = self.clock.wall_ms()
+        #: Returns the partitions of the share session of a request to a node.
+        self.share_session: SessionOf = _no_session
         #: Called after every change of a feature's level.
         self.feature_changed: list[Callable[[str, int], None]] = []
         #: Called after every change of the configs of brokers or groups.

@@ -445,15 +445,18 @@ class BrokerNode:
     def _concerns(self, request: Request[Response], topic: str, partition: int) -> bool:
         """Whether a request names a partition, or its topic without any partition.
 
-        An incremental Fetch concerns every partition of its session.
+        An incremental Fetch or ShareFetch concerns every partition of its session.
         """
         found = self.cluster.topics.get(topic)
         # Requests name topics by id or by name, depending on their version.
         names = {topic} if found is None else {topic, found.topic_id}
         # Only Fetch requests have a session.
         session = self.fetch_sessions.get(getattr(request, "session_id", 0))
-        # An incremental Fetch names only what has changed.
+        shared = self.cluster.share_session(self.node_id, request)
+        # An incremental request names only what has changed.
         if any((name, partition) in session for name in names):
+            return True
+        if found is not None and (found.topic_id, partition) in shared:
             return True
         return any(
             _names_partition(part, partition)

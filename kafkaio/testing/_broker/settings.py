@@ -56,6 +56,9 @@ TOPIC_DEFAULTS: Final[Mapping[str, Setting]] = {
         ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     ),
     "delete.retention.ms": Setting("long", "86400000"),
+    "errors.deadletterqueue.group.enable": Setting(
+        "boolean", "false", ("true", "false")
+    ),
     "file.delete.delay.ms": Setting("long", "60000"),
     "flush.messages": Setting("long", _MAX_LONG),
     "flush.ms": Setting("long", _MAX_LONG),

@@ -7,7 +7,7 @@ its state, wakes the fetches that wait for it, and sets the timer of its locks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import inf
 from typing import Final
 from uuid import UUID
@@ -15,21 +15,30 @@ from uuid import UUID
 from kafkaio._config.configs import iso_duration_ms
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
+from kafkaio.protocol.messages.share_fetch import ShareFetchRequest
 from kafkaio.testing._broker.cluster import EmbeddedCluster
 from kafkaio.testing._broker.configs import GROUP
 from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.partition import EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._share.dead_letters import DeadLetters
 from kafkaio.testing._share.partition import (
     AckBatch,
     Acquire,
     AcquiredRange,
+    Decisions,
     Fetched,
     ShareImage,
     ShareLimits,
     SharePartition,
 )
-from kafkaio.testing._share.sessions import SessionKey, ShareSession, ShareSessions
+from kafkaio.testing._share.sessions import (
+    SessionKey,
+    SharedPartition,
+    ShareSession,
+    ShareSessions,
+)
 from kafkaio.testing._share.states import UNINITIALIZED, ShareKey, ShareStates
 
 _STALE_STATE: Final = (
@@ -91,6 +100,7 @@ class ShareLeaders:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
         self.states: ShareStates = ShareStates(cluster)
+        self._letters = DeadLetters(cluster)
         self._sessions: dict[int, ShareSessions] = {}
         self._led: dict[ShareKey, LedPartition] = {}
         self._is_closed = False
@@ -141,6 +151,21 @@ class ShareLeaders:
         session = self.sessions(node_id).open(key, connection)
         connection.when_closed(lambda: self._disconnected(node_id, connection))
         return session
+
+    def session_of(
+        self, node_id: int, request: Request[Response]
+    ) -> Collection[SharedPartition]:
+        """Return the partitions of the session that a ShareFetch uses; none for others.
+
+        An acknowledgement concerns only the partitions that it names.
+        """
+        # By the key: a test run that imports modules anew has two such classes.
+        if request.API_KEY != ShareFetchRequest.API_KEY:
+            return ()
+        asked: ShareFetchRequest = request  # type: ignore[assignment]
+        key = SessionKey(asked.group_id or "", asked.member_id or "")
+        session = self.sessions(node_id).find(key)
+        return () if session is None else session.partitions
 
     def close_session(self, node_id: int, key: SessionKey) -> None:
         """Free what a member holds on a node, and forget its session.
@@ -248,18 +273,29 @@ class ShareLeaders:
         self._set_timer(led)
         return found
 
-    def acknowledge(
+    def judge(
         self, led: LedPartition, member: str, acks: Sequence[AckBatch]
-    ) -> None:
-        """Apply a member's acknowledgements: all of them, or none.
+    ) -> Decisions:
+        """Check a member's acknowledgements; `settle` applies them.
 
         Raises:
-            Refusal: INVALID_RECORD_STATE, INVALID_REQUEST; NOT_LEADER_OR_FOLLOWER if an
-                administrator has changed the state meanwhile.
+            Refusal: INVALID_RECORD_STATE, INVALID_REQUEST.
         """
         self.expire(led)
         led.machine.limits = self.limits(led.key.group)
-        led.machine.acknowledge(member, acks, self._cluster.clock.now())
+        decided = led.machine.judge(member, acks, self._cluster.clock.now())
+        # A renewal has moved a deadline.
+        self._set_timer(led)
+        return decided
+
+    def settle(self, led: LedPartition, decided: Decisions) -> None:
+        """Apply acknowledgements that were found right.
+
+        Raises:
+            Refusal: NOT_LEADER_OR_FOLLOWER if an administrator has changed the state
+                meanwhile.
+        """
+        led.machine.settle(decided)
         self._changed(led)
 
     def expire(self, led: LedPartition) -> None:
@@ -334,7 +370,9 @@ class ShareLeaders:
             if not is_kept:
                 self._drop(led)
                 raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, _STALE_STATE)
-        machine.dead.clear()
+        dead, machine.dead = machine.dead, []
+        if dead:
+            self._letters.write(led.key.group, led.log, dead)
         self._set_timer(led)
         led.wake()
 
@@ -393,4 +431,5 @@ def share_leaders_of(cluster: EmbeddedCluster) -> ShareLeaders:
     leaders = ShareLeaders(cluster)
     cluster.leader_changed.append(_LeaderFollower(leaders))
     cluster.feature_changed.append(leaders.feature_changed)
+    cluster.share_session = leaders.session_of
     return leaders

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
@@ -48,6 +48,10 @@ class AckBatch(NamedTuple):
         """Return the type for an offset."""
         many = len(self.types) > 1
         return AckType(self.types[offset - self.first if many else 0])
+
+
+#: Acknowledgements that are right: first offset, last offset, delivery, type.
+Decisions: TypeAlias = list[tuple[int, int, Delivery, AckType]]
 
 
 class AcquiredRange(NamedTuple):
@@ -270,16 +274,14 @@ class SharePartition:
         return 0 if is_throttled and count else left - count
 
     def _is_throttled(self, one: InFlight, first: int, last: int) -> bool:
-        if not one.is_split:
-            most = one.whole.count
-        else:
-            counts = (
-                delivery.count
-                for _, delivery in one.between(first, last)
-                if delivery.state is RecordState.AVAILABLE
-            )
-            most = max(counts, default=0)
-        return most >= self.limits.throttled_from
+        parts = one.deliveries
+        if one.is_split:
+            parts = [delivery for _, delivery in one.between(first, last)]
+        return any(
+            delivery.state is RecordState.AVAILABLE
+            and delivery.count >= self.limits.throttled_from
+            for delivery in parts
+        )
 
     def _acquire_single(
         self, one: InFlight, read: tuple[int, int], lock: _Lock, most: int
@@ -383,14 +385,22 @@ class SharePartition:
     def acknowledge(self, member: str, acks: Sequence[AckBatch], now: float) -> None:
         """Apply a member's acknowledgements: all of them, or none.
 
+        Raises:
+            Refusal: as `judge`.
+        """
+        self.settle(self.judge(member, acks, now))
+
+    def judge(self, member: str, acks: Sequence[AckBatch], now: float) -> Decisions:
+        """Check a member's acknowledgements; `settle` applies them.
+
         Offsets before the start are ignored, whoever acknowledges them. A renewal takes
-        effect also if another acknowledgement is refused.
+        effect here, also if another acknowledgement is refused.
 
         Raises:
             Refusal: INVALID_RECORD_STATE if the member does not hold one of the
                 records; INVALID_REQUEST if one was never delivered.
         """
-        decided: list[tuple[int, int, Delivery, AckType]] = []
+        decided: Decisions = []
         deadline = now + self.limits.lock_duration
         for ack in acks:
             if ack.last < self.start:
@@ -403,6 +413,10 @@ class SharePartition:
                         found[2].deadline = deadline
                     else:
                         decided.append(found)
+        return decided
+
+    def settle(self, decided: Decisions) -> None:
+        """Apply the acknowledgements that `judge` has found right."""
         for first, last, delivery, decision in decided:
             self._decide(first, last, delivery, decision)
         if decided:

@@ -260,7 +260,8 @@ async def shared(
     broker = Broker(**(defaults | options), config=given)  # type: ignore[arg-type]
     async with broker:
         caller = await connect(broker)
-        await configure(caller, share_auto_offset_reset="earliest", **(configs or {}))
+        earliest = {"share.auto.offset.reset": "earliest"}
+        await configure(caller, **(earliest | dict(configs or {})))
         await fill(caller, *sizes)
         member = Member(caller, broker.topics[TOPIC].topic_id)
         await member.join()
