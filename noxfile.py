@@ -708,6 +708,14 @@ COPY_TORTURES = [
 ]
 
 
+#: A share group of three clients: 200,000 records on the newest Kafka, and on the one
+#: without dead letters.
+SHARE_TORTURES = [
+    ["--scenario", "share", "--rate", "800", "--minutes", "4.2", "--kafka", kafka]
+    for kafka in (ALL_KAFKA_VERSIONS[0], "4.3")
+]
+
+
 def simulate_copies(session: nox.Session) -> None:
     """Copies in transactions: a hundred hours over three seeds, and planted bugs."""
     what = ("--scenario", "exactly-once")
@@ -730,6 +738,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "simulation-exactly-once": simulate_copies,
     "torture": lambda s: run_torture(s, *TORTURES),
     "torture-exactly-once": lambda s: run_torture(s, *COPY_TORTURES),
+    "torture-share": lambda s: run_torture(s, *SHARE_TORTURES),
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
     "package": partial(run_package, KAFKAIO_COMPILED="1"),

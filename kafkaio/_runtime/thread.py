@@ -128,6 +128,10 @@ class LoopThread:
         """
         return await _cross(self._owner, work)
 
+    def tell(self, step: Callable[[], object]) -> None:
+        """Call a function in the thread's loop soon, if it runs; does not wait."""
+        self._inside.soon_if_running(step)
+
     def tell_owner(self, step: Callable[[], object]) -> None:
         """Call a function in the owner's loop soon; does not wait."""
         self._owner.soon_if_running(step)

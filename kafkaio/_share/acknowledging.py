@@ -53,6 +53,8 @@ class Acknowledgements:
         failed: decisions that did not count, or may not have.
         lost: offsets whose lock was gone before a decision.
         on_lost: called with the range, as long as there are handlers.
+        on_range: called with a range whose locks were lost or renewed; None if nobody
+            keeps a copy of it.
         renewed: offsets whose lock was renewed, each time.
     """
 
@@ -71,6 +73,7 @@ class Acknowledgements:
         self._observer = observer
         self._on_notify = on_notify
         self.on_lost: Callable[[Acquired], None] | None = None
+        self.on_range: Callable[[Acquired], None] | None = None
         # The futures of each range that somebody awaits, by offset.
         self._awaited: dict[Acquired, dict[int, list[asyncio.Future[None]]]] = {}
         self._flushes: dict[_Flush, None] = {}
@@ -115,6 +118,8 @@ class Acknowledgements:
         """See `LedgerListenerPort`."""
         self.lost_count += error.last_offset - error.first_offset + 1
         self._settle(acquired, error)
+        if self.on_range is not None:
+            self.on_range(acquired)
         if self.on_lost is not None:
             self.on_lost(acquired)
         self._observer.lock_lost(
@@ -129,6 +134,8 @@ class Acknowledgements:
         """See `LedgerListenerPort`."""
         tp = TopicPartition(acquired.topic, acquired.partition)
         self._renewed[tp] = self._renewed.get(tp, 0) + last - first + 1
+        if self.on_range is not None:
+            self.on_range(acquired)
 
     def report(self, node_id: int, seconds: float) -> None:
         """Report what an answer has confirmed and renewed, after it was processed."""

@@ -15,6 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from functools import partial
 from typing import Self, Unpack, overload
 from uuid import UUID
 
@@ -41,6 +42,8 @@ from kafkaio._share.run import (
     check_on_error,
 )
 from kafkaio._share.statistics import ShareConsumerStatistics
+from kafkaio._share.threaded.core import ThreadedShareCore
+from kafkaio._share.threaded.reads import ThreadedReads
 from kafkaio.errors import ArgumentTypeError, KafkaError, Release, UsageError
 from kafkaio.serde import (
     AsyncDeserializer,
@@ -278,19 +281,27 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         owns_cluster: bool,
     ) -> None:
         self._config = config
-        self._core = core = ShareCore(cluster, config, owns_cluster=owns_cluster)
+        core = ShareCore(cluster, config, owns_cluster=owns_cluster)
+        reader = ShareReader(config, on_change=core.wake, on_news=core.notify)
+        reads = ShareReads(core, core.life, reader)
+        reader.prepare_with(core.spawn)
+        core.attach(reader)
         self._life = core.life
-        self._reader = ShareReader(config, on_change=core.wake, on_news=core.notify)
-        self._reads = ShareReads(core, core.life, self._reader)
-        self._reader.prepare_with(core.spawn)
-        core.attach(self._reader)
+        self._reader = reader
+        self._core: ShareCore | ThreadedShareCore = core
+        self._reads: ShareReads | ThreadedReads = reads
+        if config.io_thread:
+            self._core = threaded = ThreadedShareCore(core, reader, reads)
+            self._reads = threaded.reads
+        self._select = partial(_select, core, reader, reads)
         # Raises for a selection that cannot be; the work for it begins with `start`.
         self._apply(wanted)
 
     def _apply(self, wanted: ReadSelection) -> None:
-        self._core.subscribe(wanted.pattern or wanted.topics or frozenset())
-        self._reader.deserialize_as(wanted)
-        self._reads.subscribed(has_topics=not wanted.is_nothing)
+        if isinstance(self._core, ThreadedShareCore):
+            self._core.ask(partial(self._select, wanted))
+        else:
+            self._select(wanted)
 
     def __repr__(self) -> str:
         numbers = self.statistics()
@@ -532,12 +543,22 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         topic = None
         if isinstance(on_error, DeadLetter):
             topic = await self._core.broker_dead_letters()
+        failed = FailedRecords(
+            on_error, self._config.group_id, self._core.observer, topic
+        )
+        if isinstance(self._reads, ThreadedReads):
+            assert isinstance(self._core, ThreadedShareCore)
+            await self._core.run(
+                handler, failed, concurrency=limit, max_processing=longest
+            )
+            return
+        assert isinstance(self._core, ShareCore)
         runner = ShareRunner(
             self._core,
             self._reads,
             self._reader,
             handler,
-            FailedRecords(on_error, self._config.group_id, self._core.observer, topic),
+            failed,
             concurrency=limit,
             max_processing=longest,
         )
@@ -587,7 +608,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
             ClosedError: the consumer is not running.
         """
         self._reads.settle()
-        self._reader.accept()
+        self._reads.accept()
         return dict(await self._core.commit(self._within(timeout)))
 
     # The selection
@@ -698,6 +719,14 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
         return seconds_of("timeout", timeout)
+
+
+def _select(
+    core: ShareCore, reader: ShareReader, reads: ShareReads, wanted: ReadSelection
+) -> None:
+    core.subscribe(wanted.pattern or wanted.topics or frozenset())
+    reader.deserialize_as(wanted)
+    reads.subscribed(has_topics=not wanted.is_nothing)
 
 
 def _limit(timeout: float | None) -> float | None:

@@ -28,6 +28,7 @@ from kafkaio._machines.share.session import TopicIdPartition
 from kafkaio._records.batch import Acquired
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
+from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.wakeup import Wakeup
@@ -89,12 +90,16 @@ class ShareCore:
         self._supervisor = Supervisor("kafkaio share consumer", self.life.crashed)
         self._news = Wakeup()
         self._locks = Wakeup()
+        # The clock of the loop. Work on a record may be in a thread of its own, and ask
+        # there whether the lock has ended.
+        self._clock: Callable[[], float] = lambda: -inf
         self._acks = Acknowledgements(config.group_id, cluster.observer, self._notified)
         self.ledger: ShareLedger = ShareLedger(
             self._acks,
             linger=config.ack_linger_ms / 1000,
             max_processing=config.max_processing_ms / 1000,
             jitter=roll(),
+            clock=lambda: self._clock(),
         )
         self._member = ShareMember(cluster, config, self._assigned, self._failed)
         self._handlers: dict[HandlersPort, None] = {}
@@ -120,7 +125,7 @@ class ShareCore:
             reader,
             may_fetch=self._may_fetch,
             start_soon=self._supervisor.start_soon,
-            on_acquired=self._locks.notify,
+            on_answer=self.wake,
         )
 
     # ---- start -----------------------------------------------------------------------
@@ -137,6 +142,7 @@ class ShareCore:
             KafkaError: the group refuses this member, or no coordinator answers.
         """
         self.life.begin()
+        self._clock = running_loop().time
         try:
             await self._begin(within)
         except BaseException:
@@ -441,6 +447,10 @@ class ShareCore:
             self._are_letters_reported = True
             self.observer.dead_letters_at_broker(group, topic)
         return topic
+
+    def watch_ranges(self, on_range: Callable[[Acquired], None]) -> None:
+        """Call a function with each range whose locks were lost or renewed."""
+        self._acks.on_range = on_range
 
     def begin_work(self, handlers: HandlersPort) -> None:
         """See `EnginePort`."""

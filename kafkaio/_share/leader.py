@@ -115,8 +115,8 @@ class LeaderParts(NamedTuple):
         room: how much.
         reader: takes what was fetched.
         fetching: whether anything may be fetched.
-        on_free: called when there is room again.
-        on_acquired: called when more was locked.
+        on_answer: called when a request has an answer, or will have none: there may be
+            room again, and locks may end at other times than before.
         on_end: called with a leader whose loop has ended.
     """
 
@@ -130,8 +130,7 @@ class LeaderParts(NamedTuple):
     room: ShareRoom
     reader: ReaderPort
     fetching: Fetching
-    on_free: Callable[[], None]
-    on_acquired: Callable[[], None]
+    on_answer: Callable[[], None]
     on_end: Callable[[int], None]
 
 
@@ -298,7 +297,7 @@ class Leader:
         self.session.reset()
         parts.room.unanswered(self.node_id)
         parts.ledger.connection_lost(self.node_id, why, now())
-        parts.on_free()
+        parts.on_answer()
 
     # ---- what to send ----------------------------------------------------------------
 
@@ -372,6 +371,10 @@ class Leader:
             # Its answer waits, too.
             self._short_wait = _SHORT_WAIT
             return 0.0 if parts.acks.is_awaited else min(wait, _SHORT_WAIT)
+        # Locks are renewed behind it: with short ones, that would be too late.
+        at = now()
+        if (due := self._next_send(at)) is not None:
+            wait = min(wait, max(0.0, due - at))
         if in_hands <= 0:
             self._short_wait = _SHORT_WAIT
             return wait
@@ -394,9 +397,10 @@ class Leader:
             parts.config, parts.member_id, session, self._by_id(plan), grant, wait
         )
         sent = _Sent(now(), session, plan)
-        answer = await self._call(request, sent, wait)
-        self._fetched(answer, sent)
-        parts.on_free()
+        try:
+            self._fetched(await self._call(request, sent, wait), sent)
+        finally:
+            parts.on_answer()
 
     async def _acknowledge(self, plan: AckPlan | None, session: SessionPlan) -> None:
         parts = self._parts
@@ -408,9 +412,10 @@ class Leader:
             renews=plan is not None and plan.renews,
         )
         sent = _Sent(now(), session, plan)
-        answer = await self._call(request, sent, 0.0)
-        self._acknowledged(answer, sent)
-        parts.on_free()
+        try:
+            self._acknowledged(await self._call(request, sent, 0.0), sent)
+        finally:
+            parts.on_answer()
 
     def _by_id(
         self, plan: AckPlan | None
@@ -453,8 +458,6 @@ class Leader:
             self._take_acks(sent.acks, found, lock)
         count = self._take_records(found, sent, lock)
         parts.room.answered(self.node_id, count)
-        if count:
-            parts.on_acquired()
         self._take_errors(found, answer.node_endpoints)
         self._succeeded()
 

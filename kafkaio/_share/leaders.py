@@ -39,7 +39,7 @@ class ShareLeaders:
         reader: takes what was fetched.
         may_fetch: whether the member may fetch.
         start_soon: starts a task in the background.
-        on_acquired: called when more was locked.
+        on_answer: called when a request was answered; it is to call `wake`.
 
     Attributes:
         connection_class: the connections of this consumer alone. Their end frees all
@@ -59,7 +59,7 @@ class ShareLeaders:
         *,
         may_fetch: Callable[[], bool],
         start_soon: Callable[[Child, str], None],
-        on_acquired: Callable[[], None],
+        on_answer: Callable[[], None],
     ) -> None:
         self.connection_class: ConnectionClass = ConnectionClass.FETCH.of(self)
         self.partitions: AssignedPartitions = AssignedPartitions(
@@ -88,8 +88,7 @@ class ShareLeaders:
             room=self._room,
             reader=reader,
             fetching=Fetching(self._fetches, self._count),
-            on_free=self.wake,
-            on_acquired=on_acquired,
+            on_answer=on_answer,
             on_end=self._leader_ended,
         )
         self._leaders: dict[int, Leader] = {}

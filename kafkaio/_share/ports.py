@@ -106,6 +106,30 @@ class HandlersPort(Protocol):
         """Cancel the work that goes on: the time for it is over."""
 
 
+class WorkPort(Protocol):
+    """The engine, as ``run`` uses it."""
+
+    @property
+    def observer(self) -> Observer:
+        """Observes what happens."""
+        ...
+
+    def check(self) -> None:
+        """Raise if the consumer is closed, or a background task has crashed."""
+
+    async def wait_for_news(self, until: float | None) -> None:
+        """Wait for `notify`, or until that time. One task at a time."""
+
+    def notify(self) -> None:
+        """Wake who waits for news: data came, an error came, the consumer closes."""
+
+    def begin_work(self, handlers: HandlersPort) -> None:
+        """Have closing wait for these, up to its time limit, until `end_work`."""
+
+    def end_work(self, handlers: HandlersPort) -> None:
+        """Note that these have ended."""
+
+
 class EnginePort(Protocol):
     """The engine, as the reader, `run` and the public class use it."""
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import anyio
 
@@ -37,7 +37,7 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio._share.ports import EnginePort
+from kafkaio._share.ports import WorkPort
 from kafkaio._share.reading.iterators import Holder
 from kafkaio._share.reading.reader import ShareReader
 from kafkaio._share.reading.reads import ShareReads
@@ -192,6 +192,17 @@ class FailedRecords:
         return decision
 
 
+class FailedPort(Protocol):
+    """Decides about records whose handler has raised; see `FailedRecords`."""
+
+    async def decide(self, record: AnyShareRecord, error: Exception) -> int:
+        """Return what becomes of a record."""
+        ...
+
+    def report(self, record: AnyShareRecord, error: Exception, outcome: str) -> None:
+        """Tell the observer about a failure."""
+
+
 def check_on_error(on_error: object) -> None:
     """Raise unless it is what ``on_error`` of ``ShareConsumer.run`` may be.
 
@@ -236,11 +247,11 @@ class ShareRunner:
 
     def __init__(  # noqa: PLR0913
         self,
-        engine: EnginePort,
+        engine: WorkPort,
         reads: ShareReads,
         reader: ShareReader,
         handler: ShareHandler,
-        failed: FailedRecords,
+        failed: FailedPort,
         *,
         concurrency: int,
         max_processing: float | None,

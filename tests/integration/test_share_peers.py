@@ -26,7 +26,12 @@ async def test_members_of_three_clients_lose_nothing(
     real_kafka_cluster: Kafka, tmp_path: Path
 ) -> None:
     plan = SharePlan(
-        records=2_400, seconds=8, members=1, fate_seconds=1.5, move_seconds=3
+        records=1_200,
+        seconds=5,
+        members=1,
+        fate_seconds=1.2,
+        move_seconds=2,
+        lock_seconds=1,
     )
     servers = real_kafka_cluster.bootstrap_servers
     run = Sharing(plan, servers, tmp_path, print)

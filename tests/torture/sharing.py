@@ -34,13 +34,12 @@ from tests.torture.chaos import Chaos
 
 Fate: TypeAlias = Literal["kill", "freeze", "leave"]
 _FATES: Final[dict[Fate, int]] = {"kill": 3, "freeze": 3, "leave": 2}
-#: Seconds of a lock, and the most deliveries of a record, which Kafka allows at most.
-LOCK_SECONDS: Final = 2.0
+#: The most deliveries of a record; Kafka allows no more.
 LIMIT: Final = 10
 _STARTED_SECONDS: Final = 60.0
 _DRAIN_SECONDS: Final = 90.0
 #: The records that are written at once.
-_ROW: Final = 20
+_ROW: Final = 24
 _NAMED: Final = 5
 
 
@@ -56,6 +55,7 @@ class SharePlan:
         partitions: of the topic.
         fate_seconds: from one fate of a member to the next, on average.
         move_seconds: from one move of leaders to the next.
+        lock_seconds: how long a lock lasts.
         clients: whose members they are.
     """
 
@@ -66,6 +66,7 @@ class SharePlan:
     partitions: int = 8
     fate_seconds: float = 3.0
     move_seconds: float = 10.0
+    lock_seconds: float = 2.0
     clients: Sequence[Client] = CLIENTS
 
 
@@ -188,7 +189,7 @@ class Sharing:
         await admin.create_topics([topic])
         options = {
             "share.auto.offset.reset": "earliest",
-            "share.record.lock.duration.ms": str(round(LOCK_SECONDS * 1000)),
+            "share.record.lock.duration.ms": str(round(self._plan.lock_seconds * 1000)),
             "share.delivery.count.limit": str(LIMIT),
         }
         changes = [ConfigChange(name, value) for name, value in options.items()]
@@ -228,9 +229,15 @@ class Sharing:
             await self._write(producer)
 
     async def _write(self, producer: Producer) -> None:
-        numbers = range(self._written, self._written + _ROW)
-        await producer.send_many(self._topic, [b"%d" % number for number in numbers])
+        # To all partitions: without a number, one would get all for a while.
+        sent = [
+            await producer.enqueue(
+                self._topic, b"%d" % number, partition=number % self._plan.partitions
+            )
+            for number in range(self._written, self._written + _ROW)
+        ]
         self._written += _ROW
+        await asyncio.gather(*sent)
 
     async def _begin(self, client: Client) -> SharePeer:
         name = f"{client}-{next(self._names)}"
@@ -253,7 +260,7 @@ class Sharing:
                     await peer.kill()
                 case "freeze":
                     peer.pause()
-                    await self._period.pause(LOCK_SECONDS * rng.uniform(1.2, 2.0))
+                    await self._period.pause(plan.lock_seconds * rng.uniform(1.2, 2.0))
                     peer.resume()
                     continue
                 case "leave":
@@ -294,10 +301,11 @@ class Sharing:
         Raises:
             TimeoutError: records are delivered all the time.
         """
+        quiet = 2.5 * self._plan.lock_seconds
         async with asyncio.timeout(_DRAIN_SECONDS):
             while True:
                 self._found.update()
-                is_quiet = time.monotonic() > self._found.last_at + 4 * LOCK_SECONDS
+                is_quiet = time.monotonic() > self._found.last_at + quiet
                 if len(self._found.done) == self._written or is_quiet:
                     return
                 await asyncio.sleep(0.1)
@@ -305,7 +313,7 @@ class Sharing:
     async def _leftovers(self) -> set[int]:
         """The numbers that a new member gets when all others have left."""
         auditor = await self._begin("confluent")
-        await asyncio.sleep(2 * LOCK_SECONDS)
+        await asyncio.sleep(2 * self._plan.lock_seconds)
         await auditor.end()
         self._found.update()
         return self._found.of(auditor.name)

@@ -13,6 +13,7 @@ from kafkaio.types import TopicPartition
 NEVER: Final = float("inf")
 #: An offset that may be locked: held, decided, or decided and on its way.
 _OPEN: Final = re.compile(rb"[\x00-\x05\x10-\x15]")
+_LOST_RUNS: Final = re.compile(rb"\x06+")
 #: Entries of a timetable that are not valid any more, before they are swept.
 _STALE: Final = 64
 
@@ -25,8 +26,7 @@ class Lease:
         tp: its partition.
         open: how many of its offsets are locked as far as is known.
         renew_at: when locks are to be renewed.
-        renewing: how many runs of renewals are in flight. Meanwhile nothing expires:
-            the answer says what is locked.
+        renewing: how many runs of renewals are in flight.
         lock: the duration of its locks, in seconds.
     """
 
@@ -68,8 +68,8 @@ class Lease:
 
     @property
     def expires_at(self) -> float:
-        """When the first of its locks ends; never while an answer will say that."""
-        if not self.open or self.renewing:
+        """When the first of its locks ends."""
+        if not self.open:
             return NEVER
         return min((deadline for *_, deadline in self._locks), default=NEVER)
 
@@ -87,15 +87,12 @@ class Lease:
 
     def expired(self, now: float) -> list[tuple[int, int]]:
         """Return the ranges whose locks have ended; `drop_expired` forgets them."""
-        if self.renewing:
-            return []
         return [(first, last) for first, last, end in self._locks if end <= now]
 
     def drop_expired(self, now: float) -> None:
         """Forget the locks that have ended."""
-        if not self.renewing:
-            self._locks = [each for each in self._locks if each[2] > now]
-            self._note_deadline()
+        self._locks = [each for each in self._locks if each[2] > now]
+        self._note_deadline()
 
     def renewed(self, first: int, last: int, deadline: float) -> None:
         """Note that the locks of these offsets end later now."""
@@ -108,6 +105,13 @@ class Lease:
         # What is acknowledged needs no deadline any more.
         self._locks = sorted(each for each in kept if self.is_open(each[0], each[1]))
         self._note_deadline()
+
+    def lost(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Return the offsets within these that are lost."""
+        base = self.acquired.first
+        start, end = max(first - base, 0), max(last - base + 1, 0)
+        runs = _LOST_RUNS.finditer(self.acquired.states, start, end)
+        return [(base + run.start(), base + run.end() - 1) for run in runs]
 
     def renewable(self, now: float, longest: float) -> list[tuple[int, int]]:
         """Return the held offsets whose locks may be renewed.

@@ -22,7 +22,7 @@ It leaves by exactly one of these ways: confirmed, failed, or lost while it was 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from kafkaio._dataclass import dataclass
@@ -329,12 +329,15 @@ class ShareLedger:
             handed out, or after they were acquired while they are not. It is exact
             within the time between two renewals.
         jitter: in [0, 1), different in each consumer: spreads renewals.
+        clock: tells the time when somebody asks whether a lock has ended; None if only
+            `expire` is to end locks.
 
     Attributes:
         max_processing: see above; it can be changed.
     """
 
     __slots__ = (
+        "_clock",
         "_expiries",
         "_jitter",
         "_leaders",
@@ -351,8 +354,10 @@ class ShareLedger:
         linger: float,
         max_processing: float,
         jitter: float = 0.5,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._listener = listener
+        self._clock = clock
         self._linger = linger
         self.max_processing: float = max_processing
         self._jitter = jitter
@@ -399,6 +404,14 @@ class ShareLedger:
     def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
         """Return what is done with the leader's answer; see `LedgerListenerPort`."""
         return self._listener.acked(acquired, offset)
+
+    def has_ended(self, acquired: Acquired, offset: int) -> bool:
+        """Whether a lock has ended by the clock; see `AcquiredListenerPort`."""
+        lease = self._leases.get(acquired)
+        if lease is None or self._clock is None:
+            return False
+        deadlines = [deadline for *_, deadline in lease.pieces(offset, offset)]
+        return bool(deadlines) and max(deadlines) <= self._clock()
 
     @property
     def live(self) -> Collection[Acquired]:
@@ -653,10 +666,22 @@ class ShareLedger:
             deadline = sent_at + leader.lock
             for run in renewed:
                 run.lease.renewed(run.first, run.last, deadline)
+                self._release_lost(leader, run, sent_at)
             self._end_renewals(leader, group, self._renew_after(sent_at, leader.lock))
             for run in renewed:
                 self._listener.renewed(run.lease.acquired, run.first, run.last)
         self._confirm(leader, group.decisions())
+
+    def _release_lost(self, leader: _Leader, run: Run, since: float) -> None:
+        # The answer came after the end of the lock by our clock. What was lost then is
+        # locked for as long again, and nobody works on it.
+        partition = leader.partition(run.lease.tp)
+        count = run.lease.acquired.delivery_count
+        for first, last in run.lease.lost(run.first, run.last):
+            if not partition.overlapping(first, last):
+                each = AcquiredRange(first, last, count)
+                acquired = self._lease(leader, partition, each, since)
+                acquired.decide_range(first, last, RELEASE)
 
     def _refused(
         self, leader: _Leader, tp: TopicPartition, group: Group, code: int, now: float
@@ -710,12 +735,19 @@ class ShareLedger:
     ) -> None:
         # 121: the lock of some offset is gone, and nothing of the group counts.
         self._end_renewals(leader, group, NEVER)
+        # What has run out meanwhile needs no renewal.
+        is_single = group.is_single
+        group.drop_stale_renewals()
+        if not group.runs:
+            return
         if group.in_doubt:
             # If it counted before, that would be the answer, too. All of it went in one
             # request, so all of it did or did not.
             self._fail(leader, group.decisions(), _UNKNOWN, AcknowledgeFailed)
         elif not group.is_single:
             leader.wait(tp, *group.halves())
+        elif not is_single:
+            leader.wait(tp, group)  # the fault may have been with the others
         elif group.renewals():
             # Kafka also says so if the group's config forbids renewals, so it is no
             # proof that the lock is gone. It is not renewed, and the clock will tell.

@@ -112,8 +112,8 @@ class ShareRoom:
             free -= spare
         free_bytes = self._max_bytes - buffered
         free_bytes -= sum(grant.size for grant in self._reserved.values())
-        # Those before it need a record each, and what they may lock beyond that. One that
-        # was just answered would take its turn again and again otherwise.
+        # Those before it need a record each, and what they may lock beyond that. A
+        # leader that was just answered would take its turn again and again otherwise.
         if free <= before * (1 + spare) or free_bytes <= before:
             return None
         rest = max(leaders - beside, 1)

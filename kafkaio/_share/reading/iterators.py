@@ -46,7 +46,9 @@ class ReadsPort(ClosablePort, Protocol):
     """Runs the reads of iterators, one at a time."""
 
     def stream(
-        self, wait: Callable[[], Coroutine[Any, Any, AnyShareRecord]]
+        self,
+        holder: Holder,
+        wait: Callable[[], Coroutine[Any, Any, AnyShareRecord]],
     ) -> Callable[[], Awaitable[AnyShareRecord]]:
         """Return a function that takes the next record; ``wait`` reads if need be."""
         ...
@@ -97,7 +99,7 @@ class ShareRecordIterator(Generic[K_co, V_co]):
         def wait() -> Coroutine[Any, Any, AnyShareRecord]:
             return until_closed(reads, lambda: reads.next_record(holder))
 
-        self._next = reads.stream(wait)
+        self._next = reads.stream(holder, wait)
 
     def __aiter__(self) -> Self:
         return self

@@ -32,6 +32,7 @@ from kafkaio._fetching.parts import located, unreadable
 from kafkaio._records._acquired import ACCEPT, GAP, REJECT, RELEASE
 from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import (
+    Acquired,
     AcquiredCursor,
     Batch,
     Decompressor,
@@ -76,6 +77,8 @@ class ShareReader:
         deserialization: deserializes the records.
         on_handed: called with a partition and a number of records that were taken of
             it; None without an observer.
+        show: returns the range that records refer to, in place of one of the ledger;
+            None if it is the same.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class ShareReader:
         self.errors: deque[Exception] = deque()
         self.allowance: Callable[[], int] = lambda: 0
         self.on_handed: Callable[[TopicPartition, int], None] | None = None
+        self.show: Callable[[Acquired], Acquired] | None = None
         self._on_change = on_change
         self._on_news = on_news
         self._is_implicit = config.acknowledgement == "implicit"
@@ -179,7 +183,9 @@ class ShareReader:
 
     def received(self, part: FetchedPart) -> None:
         """Take fetched data; it is given back at once if nobody reads."""
-        acquisition = Acquisition(part.acquired)
+        show = self.show
+        acquired = part.acquired if show is None else [*map(show, part.acquired)]
+        acquisition = Acquisition(acquired)
         if not self.wants:
             acquisition.decide_rest(RELEASE)
             return
@@ -197,7 +203,7 @@ class ShareReader:
         except CorruptRecord as corrupt:
             error = corrupt
         end = max([acquisition.at, *(batch.next_offset for batch in batches)])
-        rest = Acquisition(part.acquired)
+        rest = Acquisition(acquired)
         rest.assign(end)
         # Nothing shows that there is no record behind the data: it is not a gap.
         lost = rest.decide_rest(RELEASE if error is None else REJECT)
@@ -262,12 +268,15 @@ class ShareReader:
         if self._accepts:
             self._finish()
 
-    def forget_last(self) -> None:
+    def forget_last(self, *, at_all: bool = False) -> None:
         """Note that the last step's records are the user's alone: `poll` or ``run``.
 
         Leaving does not release them. Implicit acknowledgement still accepts them.
+
+        Args:
+            at_all: whether somebody else accepts them.
         """
-        if not self._accepts:
+        if at_all or not self._accepts:
             self._last.clear()
 
     def _finish(self) -> None:

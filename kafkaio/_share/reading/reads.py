@@ -90,6 +90,10 @@ class ShareReads:
         self._left.append(holder)
         self._life.soon(self.settle)
 
+    def accept(self) -> None:
+        """Accept everything that was handed out, with implicit acknowledgement."""
+        self._reader.accept()
+
     def settle(self) -> None:
         """End the readings that were left, before anything else happens."""
         while self._left:
@@ -108,12 +112,15 @@ class ShareReads:
     # Reading
 
     def stream(
-        self, wait: Callable[[], Coroutine[Any, Any, AnyShareRecord]]
+        self,
+        holder: Holder,
+        wait: Callable[[], Coroutine[Any, Any, AnyShareRecord]],
     ) -> Callable[[], Awaitable[AnyShareRecord]]:
         """Return a function that takes the next record; ``wait`` reads if need be.
 
         While there are records, taking one makes no coroutine, future or task.
         """
+        del holder  # of which ``wait`` knows
         self.settle()
         self._reader.pause()  # the first step is a read, which notes who reads
         return RecordStream(self._reader.handout, wait).__anext__  # type: ignore[return-value]  # share records

@@ -19,6 +19,7 @@ from kafkaio import (
     Metric,
     Observer,
     Producer,
+    ShareConsumer,
     TopicPartition,
 )
 from kafkaio._client.client import cluster_of
@@ -138,6 +139,31 @@ async def test_a_consumer_pushes_what_it_does(broker: Broker) -> None:
     assert found["consumer.fetch.manager.fetch.latency.max"] >= 0
     # Without a topic and by topic.
     assert total(broker, "consumer.fetch.manager.records.consumed.total") == 20
+
+
+async def test_a_share_consumer_pushes_what_it_does(broker: Broker) -> None:
+    async with (
+        Producer(broker.bootstrap_servers, enable_metrics_push=False) as producer,
+        ShareConsumer(broker.bootstrap_servers, topics="t", group_id="s") as share,
+    ):
+        await until(lambda: broker.telemetry.pushes)
+        reading = asyncio.ensure_future(anext(aiter(share)))
+        while not reading.done():  # a new group begins at the end
+            await producer.send("t", b"x")
+        (await reading).ack()
+        await share.flush()
+        number = len(broker.telemetry.pushes)
+        await until(lambda: len(broker.telemetry.pushes) > number + 1)
+    about = parsed(broker.telemetry.pushes[number].metrics)[0]
+    assert about.pop("group_member_id")
+    assert about == {"group_id": "s"}
+    fetched = "consumer.share.fetch.manager"
+    assert total(broker, f"{fetched}.records.consumed.total") >= 1
+    assert total(broker, f"{fetched}.acknowledgements.send.total") >= 1
+    assert total(broker, "consumer.share.coordinator.heartbeat.total") >= 1
+    found = {one.name.removeprefix(PREFIX): one.value for one in values(broker, number)}
+    assert 0 <= found["consumer.share.poll.idle.ratio.avg"] <= 1
+    assert found["consumer.connection.count"] >= 2
 
 
 async def test_brokers_without_it_are_sent_nothing() -> None:

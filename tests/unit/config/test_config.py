@@ -472,6 +472,8 @@ def test_signatures_show_the_options(kind: Any, config: Any, keywords: Any) -> N
     own = {"bootstrap_servers", "observer"}
     if kind is Consumer:
         own |= {"topics", "assign", "on_assigned", "on_revoked", "on_lost"}
+    if kind is ShareConsumer:
+        own |= {"topics"}
     own |= SERDES & {field.name for field in fields(config)}
     assert shown.keys() == types.keys() | own
 

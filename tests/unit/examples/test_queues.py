@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import fields
 from functools import partial
+from pathlib import Path
 
+import confluent_kafka
 import pytest
 
 import kafkaio
@@ -15,6 +19,7 @@ from tests.pages import python_blocks, run_block
 from tests.support.patience import HANGS
 
 LOCAL = "localhost:9092"
+DOCS = Path(__file__).parents[3] / "docs"
 GROUP = ConfigResource(ConfigResourceType.GROUP, "workers")
 
 
@@ -141,3 +146,104 @@ async def test_a_test_of_a_worker(
 ) -> None:
     await run_block(program("Broker(topics", broker))
     assert capsys.readouterr().out == "delivery 1\ndelivery 2\n"
+
+
+# ---- names -----------------------------------------------------------------------
+
+PAGES = ("guide/queues.md", "migration/queues.md")
+#: The objects that the names in code spans mean.
+OBJECTS = {
+    "share": kafkaio.ShareConsumer,
+    "record": kafkaio.ShareRecord,
+    "batch": kafkaio.ShareBatch,
+    "admin": kafkaio.Admin,
+    "kafkaio": kafkaio,
+}
+USE = re.compile(rf"(?<![\w.])({'|'.join(OBJECTS)})\.(\w+)")
+SPAN = re.compile(r"`([^`\n]+)`")
+#: Not kafkaio's: what Java's records and clients, and options, have there.
+THEIRS = {
+    ("record", "deliveryCount"),
+    ("share", "acknowledgement"),
+    ("share", "acquire"),
+}
+OPTION = re.compile(r"^([a-z_]+)=")
+
+
+def spans(page: str) -> list[str]:
+    text = (DOCS / page).read_text()
+    return SPAN.findall(
+        re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_name_of_the_page_exists(page: str) -> None:
+    uses = {use for span in spans(page) for use in USE.findall(span)}
+    missing = [
+        use
+        for use in uses - THEIRS
+        if not hasattr(OBJECTS[use[0]], use[1])
+        and not any(config.startswith(".".join(use)) for config in GROUP_CONFIGS)
+    ]
+    assert not missing
+    assert len(uses) > 15
+
+
+#: Kafka's configs of groups and brokers, which begin like the object.
+GROUP_CONFIGS = (
+    "share.auto.offset.reset",
+    "share.delivery.count.limit",
+    "share.heartbeat.interval.ms",
+    "share.isolation.level",
+    "share.partition.max.record.locks",
+    "share.record.lock.duration.ms",
+    "share.renew.acknowledge.enable",
+    "share.session.timeout.ms",
+    "share.version",
+)
+
+
+def test_the_options_of_the_guide_exist_with_their_defaults() -> None:
+    given = {
+        "acknowledgement": "explicit",
+        "acquire_mode": "batch_optimized",
+        "max_processing_ms": 300_000,
+        "renew_locks": True,
+        "undeserializable": "release",
+        "io_thread": False,
+    }
+    config = kafkaio.ShareConsumerConfig(group_id="workers")
+    assert {name: getattr(config, name) for name in given} == given
+    known = {field.name for field in fields(kafkaio.ShareConsumerConfig)}
+    known |= {"topics", "value_deserializer", "concurrency", "timeout", "requeue"}
+    known |= {"max_records", "max_wait", "ordering", "multiple", "error", "on_error"}
+    for page in PAGES:
+        named = {match[1] for span in spans(page) if (match := OPTION.match(span))}
+        assert named <= known, named - known
+
+
+def test_javas_options_are_taken_by_their_names() -> None:
+    config = kafkaio.ShareConsumerConfig.from_properties(
+        {
+            "bootstrap.servers": "localhost:9092",
+            "group.id": "workers",
+            "share.acknowledgement.mode": "implicit",
+            "share.acquire.mode": "record_limit",
+            "max.poll.records": 7,
+            "fetch.min.bytes": 2,
+            "fetch.max.bytes": 3000,
+            "fetch.max.wait.ms": 40,
+        }
+    )
+    assert (config.acknowledgement, config.acquire_mode) == ("implicit", "record_limit")
+    assert (config.max_in_flight, config.fetch_max_wait_ms) == (7, 40)
+
+
+def test_confluents_names_exist() -> None:
+    text = (DOCS / "migration" / "queues.md").read_text()
+    section = text.partition("## From confluent")[2].partition("\n## ")[0]
+    names = set(re.findall(r"`consumer\.(\w+)\(", section))
+    assert len(names) > 4
+    assert all(hasattr(confluent_kafka.ShareConsumer, name) for name in names)
+    assert hasattr(confluent_kafka, "DeserializingShareConsumer")

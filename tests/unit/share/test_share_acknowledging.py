@@ -83,7 +83,9 @@ class Bench:
         )
         return acquired
 
-    def answer(self, code: int = 0, at: float = 1.0, *, may_renew: bool = False) -> None:
+    def answer(
+        self, code: int = 0, at: float = 1.0, *, may_renew: bool = False
+    ) -> None:
         plan = self.ledger.plan(LEADER, at, may_renew=may_renew)
         assert plan is not None
         self.ledger.answered(plan, dict.fromkeys(plan.ranges, code), at, 30.0)
@@ -101,14 +103,14 @@ async def test_a_record_is_acked_when_the_leader_has_answered() -> None:
     waiting = asyncio.ensure_future(bench.acks.acked(acquired, 3))
     other = asyncio.ensure_future(bench.acks.acked(acquired, 4))
     await asyncio.sleep(0)
-    assert bench.acks.is_awaited
+    is_awaited = bench.acks.is_awaited
+    assert is_awaited
     acquired.decide(3, ACCEPT)
     assert bench.notified == [LEADER]
     await asyncio.sleep(0)
     assert not waiting.done()
     bench.answer()
     await settled(waiting)
-    assert not other.done()
     other.cancel()
     await asyncio.sleep(0)
     acquired.decide(4, ACCEPT)

@@ -167,7 +167,8 @@ class LedgerLaws(RuleBasedStateMachine):
         # When the lock of each offset ends by our clock.
         self.ends: dict[tuple[Acquired, int], float] = {}
         self.latest: dict[tuple[TopicPartition, int], Acquired] = {}
-        self.plans: dict[int, AckPlan] = {}
+        # What is in flight; with the answer, if the leader has it already.
+        self.plans: dict[int, tuple[AckPlan, dict[TopicPartition, int] | None]] = {}
         self.may_renew = True
 
     # ---- what happens ----------------------------------------------------------------
@@ -189,10 +190,7 @@ class LedgerLaws(RuleBasedStateMachine):
             assert [(a.first, a.last, a.delivery_count) for a in taken] == found
             for acquired in taken:
                 acquired.handed_to = acquired.last
-                self.ranges.append(acquired)
-                for offset in range(acquired.first, acquired.last + 1):
-                    self.ends[acquired, offset] = sent_at + LOCK
-                    self.latest[tp, offset] = acquired
+                self.note(acquired, sent_at)
 
     @precondition(lambda self: self.ranges)
     @rule(data=st.data(), decision=DECISIONS)
@@ -207,13 +205,14 @@ class LedgerLaws(RuleBasedStateMachine):
                 acquired.decide_range(first, last, decision) == before - acquired.held
             )
 
-    @rule(node=st.sampled_from(NODES))
-    def plan(self, node: int) -> None:
+    @rule(node=st.sampled_from(NODES), is_quick=st.booleans())
+    def plan(self, node: int, *, is_quick: bool) -> None:
         """Send a request whose answer comes later."""
         if node not in self.plans and (
             plan := self.send(node, may_renew=self.may_renew)
         ):
-            self.plans[node] = plan
+            codes = self.perform(plan, self.now) if is_quick else None
+            self.plans[node] = plan, codes
 
     @precondition(lambda self: self.plans)
     @rule(
@@ -225,27 +224,28 @@ class LedgerLaws(RuleBasedStateMachine):
     )
     def answer(self, data: st.DataObject, fate: str) -> None:
         node = data.draw(st.sampled_from(sorted(self.plans)))
-        plan = self.plans.pop(node)
+        plan, codes = self.plans.pop(node)
+        if codes is None and fate in {"unheard", "refused", "timeout", "moved"}:
+            self.refuse(plan, fate)
+            return
+        codes = codes or self.perform(plan, self.now)
+        if fate in {"lost", "unknown"}:
+            self.ledger.unanswered(plan, self.now, is_last=fate == "unknown")
+        else:
+            self.take(plan, {} if fate == "omitted" else codes)
+
+    def refuse(self, plan: AckPlan, fate: str) -> None:
+        """The leader does nothing of it."""
         if fate == "unheard":
             self.ledger.unanswered(plan, self.now)
         elif fate == "refused":
             self.ledger.refused(plan, self.now, E.INVALID_SHARE_SESSION_EPOCH)
         elif fate == "timeout":
             self.take(plan, dict.fromkeys(plan.ranges, E.REQUEST_TIMED_OUT))
-        elif fate == "moved":
+        else:
             for tp in plan.ranges:
                 self.free(self.logs[tp])
             self.take(plan, dict.fromkeys(plan.ranges, E.NOT_LEADER_OR_FOLLOWER))
-        else:
-            codes = self.perform(plan, self.now)
-            if fate == "lost":
-                self.ledger.unanswered(plan, self.now)
-            elif fate == "unknown":
-                self.ledger.unanswered(plan, self.now, is_last=True)
-            elif fate == "omitted":
-                self.take(plan, {})
-            else:
-                self.take(plan, codes)
 
     @rule(delay=st.floats(0, 6))
     def wait(self, delay: float) -> None:
@@ -258,7 +258,7 @@ class LedgerLaws(RuleBasedStateMachine):
     def lose_connection(self, node: int) -> None:
         for tp in PARTITIONS[node]:
             self.free(self.logs[tp])
-        plan = self.plans.pop(node, None)
+        plan, _ = self.plans.pop(node, (None, None))
         self.ledger.connection_lost(node, "the connection is gone", self.now)
         assert self.ledger.locked_at(node) == 0
         if plan is not None:  # a late word about it changes nothing
@@ -311,6 +311,13 @@ class LedgerLaws(RuleBasedStateMachine):
             for tp, ranges in plan.ranges.items()
         }
 
+    def note(self, acquired: Acquired, sent_at: float) -> None:
+        tp = TopicPartition(acquired.topic, acquired.partition)
+        self.ranges.append(acquired)
+        for offset in range(acquired.first, acquired.last + 1):
+            self.ends[acquired, offset] = sent_at + LOCK
+            self.latest[tp, offset] = acquired
+
     def take(self, plan: AckPlan, codes: dict[TopicPartition, int]) -> None:
         for tp, code in codes.items():
             for first, last, kind in plan.ranges[tp]:
@@ -318,6 +325,11 @@ class LedgerLaws(RuleBasedStateMachine):
                     if kind == RENEW and code == E.NONE:
                         self.ends[self.latest[tp, offset], offset] = plan.sent_at + LOCK
         self.ledger.answered(plan, codes, self.now, LOCK)
+        for acquired in self.ledger.live:
+            if acquired not in self.ranges:
+                # Lost before the leader said that it had renewed it: released.
+                assert not acquired.held
+                self.note(acquired, plan.sent_at)
 
     @staticmethod
     def free(log: Log) -> None:
@@ -346,9 +358,8 @@ class LedgerLaws(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Without faults everything ends, after few requests and within a lock."""
-        for node, plan in self.plans.items():
-            del node
-            self.take(plan, self.perform(plan, self.now))
+        for plan, codes in self.plans.values():
+            self.take(plan, codes or self.perform(plan, self.now))
         self.drain()
         self.ledger.expire(self.now)
         self.agree()

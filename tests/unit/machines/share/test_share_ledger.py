@@ -253,7 +253,7 @@ def test_what_has_run_out_is_not_sent():
     assert set(old.states) == {LOST}
     assert old.lost_because == "the lock has run out"
     assert ledger.next_expiry() == 15
-    with pytest.raises(UsageError, match="lost"):
+    with pytest.raises(UsageError, match="its lock is gone"):
         old.decide(0, ACCEPT)
 
 
@@ -509,14 +509,33 @@ def test_consumers_renew_at_different_times(jitter: float):
     assert due == pytest.approx(4 + 2 * jitter)
 
 
-def test_nothing_expires_while_a_renewal_is_on_its_way():
+def test_a_renewal_on_its_way_keeps_no_lock_that_has_ended_by_the_clock():
+    ledger = Ledger()
+    (acquired,) = ledger.lock((0, 9))
+    acquired.decide(0, ACCEPT)
+    ledger.answered(ledger.send(0.1), {TP: 0}, 0.2, LOCK)
+    plan = ledger.send(9.0)
+    ledger.expire(10.0)
+    assert acquired.is_lost(3)
+    assert ledger.locked == 0
+    assert ledger.next_expiry() is None
+    # But it was in time: what nobody works on is given back at once.
+    ledger.answered(plan, {TP: 0}, 12.0, LOCK)
+    assert ledger.locked == 9
+    plan = ledger.send(12.0)
+    assert plan.ranges == {TP: (AckRange(1, 9, RELEASE),)}
+    ledger.answered(plan, {TP: 0}, 12.1, LOCK)
+    assert ledger.locked == 0
+    assert len(ledger.log.losses) == 1
+
+
+def test_a_renewal_in_time_keeps_the_locks():
     ledger = Ledger()
     (acquired,) = ledger.lock((0, 9))
     plan = ledger.send(9.0)
-    ledger.expire(11.0)
-    assert ledger.next_expiry() is None
     acquired.decide(0, ACCEPT)
-    ledger.answered(plan, {TP: 0}, 12.0, LOCK)
+    ledger.answered(plan, {TP: 0}, 9.9, LOCK)
+    ledger.expire(12.0)
     assert acquired.deadline == 19.0
     assert ledger.send(12.0).ranges == {TP: (accepted(0, 0),)}
     assert ledger.log.losses == []
@@ -700,3 +719,22 @@ def test_batches_say_the_same_in_fewer_bytes(parts: list[tuple[int, int, int]]):
     assert said == {n: kind for a, b, kind in ranges for n in range(a, b + 1)}
     assert all(len(each.kinds) in {1, each.last - each.first + 1} for each in found)
     assert sum(18 + len(each.kinds) for each in found) <= 19 * len(ranges)
+
+
+def test_whether_a_lock_has_ended_is_asked_of_the_clock() -> None:
+    moment = 0.0
+    ledger = ShareLedger(Log(), linger=0, max_processing=300, clock=lambda: moment)
+    ranges = [AcquiredRange(0, 9, 1)]
+    (acquired,) = ledger.acquired(NODE, TP, ranges, lock=LOCK, sent_at=0.0, now=0.0)
+    assert not acquired.is_lost(3)
+    moment = LOCK - 0.1
+    assert not acquired.is_lost(3)
+    moment = LOCK
+    # Nobody has called `expire`: the loop was blocked.
+    assert acquired.is_lost(3)
+    assert acquired.states[3] & STATE != LOST
+    ledger.expire(moment)
+    assert acquired.states[3] & STATE == LOST
+    assert acquired.is_lost(3)
+    without = Ledger().lock((0, 9))[0]
+    assert not without.is_lost(3)

@@ -17,7 +17,9 @@ from kafkaio._machines.share.room import Grant, ShareRoom
 MIB = 1_048_576
 
 
-def room(records: int = 500, *, size: int = 50 * MIB, is_exact: bool = True) -> ShareRoom:
+def room(
+    records: int = 500, *, size: int = 50 * MIB, is_exact: bool = True
+) -> ShareRoom:
     return ShareRoom(records, size, 50 * MIB, is_exact=is_exact)
 
 
@@ -103,11 +105,12 @@ def test_batches_that_exceed_their_part_are_fetched_one_after_another() -> None:
     assert ask(it, 1, leaders=2) is not None
     it.answered(1, 149)  # 99 beyond its part of 50
     assert ask(it, 1, locked=149, leaders=2) is None
-    assert ask(it, 2, locked=0, leaders=2) is not None
-    assert ask(it, 1, locked=0, leaders=2) is None
-    it.answered(2, 0)
-    # Now that nothing is in flight, one more may exceed it.
+    assert ask(it, 2, locked=0, leaders=2) is None  # the other one waits for longer
     assert ask(it, 1, locked=0, leaders=2) is not None
+    assert ask(it, 2, locked=0, leaders=2) is None
+    it.answered(1, 0)
+    # Now that nothing is in flight, one more may exceed it.
+    assert ask(it, 2, locked=0, leaders=2) is not None
 
 
 def test_one_that_was_answered_lets_those_that_wait_go_first() -> None:
