@@ -520,10 +520,14 @@ class ShareCore:
 
     def _check_stall(self, moment: float) -> float | None:
         """Report that nothing can be fetched; return when to check again."""
-        held = self.ledger.held
-        if self._is_stall_reported or held < self.config.max_in_flight:
+        # What costs least comes first: this runs after each answer.
+        most = self.config.max_in_flight
+        if self._is_stall_reported or self.ledger.locked < most:
             return None
         if not self._reader.wants or self._reader.buffered:
+            return None
+        held = self.ledger.held
+        if held < most:
             return None
         # Compared as it is waited for: a difference may be rounded the other way.
         due = self._decided_at + self.ledger.longest_lock
