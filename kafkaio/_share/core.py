@@ -460,6 +460,10 @@ class ShareCore:
         self._acks.on_lost = handlers.lost
         self._bound(handlers)
 
+    def bound_work(self, handlers: HandlersPort) -> None:
+        """See `EnginePort`."""
+        self._bound(handlers)
+
     def end_work(self, handlers: HandlersPort) -> None:
         """See `EnginePort`."""
         self._handlers.pop(handlers, None)
