@@ -152,9 +152,11 @@ class ShareCore:
         self.cluster.observer.started("share_consumer", self.config.group_id, self)
 
     async def _begin(self, within: float | None) -> None:
-        with anyio.move_on_after(within):
-            if self.owns_cluster:
-                await self.cluster.start(within)
+        deadline = inf if within is None else now() + within
+        if self.owns_cluster:
+            # Outside of the scope below: it keeps the limit, and says what it lacks.
+            await self.cluster.start(within)
+        with anyio.CancelScope(deadline=deadline):
             self._undo += [
                 self.cluster.add_metadata_listener(self._on_metadata),
                 self.cluster.add_crash_listener(self.life.crashed),
