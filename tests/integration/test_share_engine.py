@@ -152,9 +152,9 @@ async def test_a_lock_that_is_not_renewed_is_lost(
         taken[0].decide()
         await it.core.flush(HANGS)
         waiting = asyncio.ensure_future(it.core.acked(taken[1].acquired, 1))
-        await until(lambda: taken[1].state == LOST)
+        await until(lambda: taken[1].state == LOST, limit=HANGS)
         with pytest.raises(LockLost, match="offsets 1 to 2: the lock has run out"):
-            await waiting
+            await asyncio.wait_for(waiting, HANGS)
         with pytest.raises(UsageError, match=r"offset 2 .*lock is gone"):
             taken[2].decide()
         again = await it.take(2)

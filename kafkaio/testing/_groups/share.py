@@ -217,6 +217,9 @@ class ShareGroup:
             self.target.pop(member.id, None)
         self._refresh_topics()
         self.epoch += 1
+        if not self.members:
+            # Nobody is left whose heartbeat would compute it.
+            self.target_epoch = self.epoch
 
     def rebalance(self) -> None:
         """Start a new epoch: the next heartbeat computes the target."""

@@ -12,8 +12,8 @@ from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext
 from kafkaio.testing._security.acls import Operation, ResourceType
-from kafkaio.testing._share.leaders import ShareLeaders
-from kafkaio.testing._share.partition import AckBatch, AckType
+from kafkaio.testing._share.leaders import LedPartition, ShareLeaders
+from kafkaio.testing._share.partition import AckBatch, AckType, Decisions
 from kafkaio.testing._share.sessions import SharedPartition
 from kafkaio.testing._share.states import ShareKey
 
@@ -110,7 +110,7 @@ def read_acks(sent: Sequence[SentBatchPort], *, renews: bool) -> list[AckBatch]:
 
 
 class Acknowledging:
-    """The acknowledgements of one request, applied in its order.
+    """The acknowledgements of one request: first checked, then applied in its order.
 
     Args:
         context: the request.
@@ -134,28 +134,40 @@ class Acknowledging:
         self._group = group
         self._member = member
         self._renews = renews
+        self._refused: dict[SharedPartition, Refusal | None] = {}
+        self._decided: list[tuple[SharedPartition, LedPartition, Decisions]] = []
 
-    def apply(
-        self, sent: Mapping[SharedPartition, Sequence[SentBatchPort]]
-    ) -> dict[SharedPartition, Refusal | None]:
-        """Apply what each partition has; return the errors by partition."""
-        found: dict[SharedPartition, Refusal | None] = {}
+    def judge(self, sent: Mapping[SharedPartition, Sequence[SentBatchPort]]) -> None:
+        """Check what each partition has."""
         for key, batches in sent.items():
+            self._refused[key] = None
             try:
-                self._apply_one(key, batches)
+                led, decided = self._judge_one(key, batches)
             except Refusal as refusal:
-                found[key] = refusal
+                self._refused[key] = refusal
             else:
-                found[key] = None
-        return found
+                self._decided.append((key, led, decided))
 
-    def _apply_one(self, key: SharedPartition, sent: Sequence[SentBatchPort]) -> None:
-        find_partition(self._context, key)
+    def settle(self) -> dict[SharedPartition, Refusal | None]:
+        """Apply what was found right; return the errors by partition."""
+        for key, led, decided in self._decided:
+            try:
+                self._leaders.settle(led, decided)
+            except Refusal as refusal:
+                self._refused[key] = refusal
+        self._decided.clear()
+        return self._refused
+
+    def _judge_one(
+        self, key: SharedPartition, sent: Sequence[SentBatchPort]
+    ) -> tuple[LedPartition, Decisions]:
+        # In this order, as in Kafka.
         acks = read_acks(sent, renews=self._renews)
+        find_partition(self._context, key)
         led = self._leaders.led(ShareKey(self._group, *key))
         if led is None or led.log.leader != self._context.node.node_id:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HERE)
-        self._leaders.acknowledge(led, self._member, acks)
+        return led, self._leaders.judge(led, self._member, acks)
 
 
 class LeaderHints:

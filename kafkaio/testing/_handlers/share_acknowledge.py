@@ -54,7 +54,7 @@ async def handle(
     else:
         sessions.advance(key, epoch)
     acknowledging = Acknowledging(context, leaders, *key, renews=request.is_renew_ack)
-    found = acknowledging.apply(
+    acknowledging.judge(
         {
             (topic.topic_id, one.partition_index): one.acknowledgement_batches
             for topic in request.topics
@@ -62,6 +62,7 @@ async def handle(
             if one.acknowledgement_batches
         }
     )
+    found = acknowledging.settle()
     if epoch == FINAL_EPOCH:
         leaders.close_session(node_id, key)
     answer = _answer(context, found)

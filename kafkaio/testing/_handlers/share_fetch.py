@@ -67,7 +67,7 @@ async def handle(context: RequestContext[ShareFetchRequest]) -> ShareFetchRespon
             await _idle(context, request.max_wait_ms)
         raise
     acknowledging = Acknowledging(context, leaders, *key, renews=request.is_renew_ack)
-    acked = acknowledging.apply(
+    acknowledging.judge(
         {
             (topic.topic_id, one.partition_index): one.acknowledgement_batches
             for topic in request.topics
@@ -76,12 +76,14 @@ async def handle(context: RequestContext[ShareFetchRequest]) -> ShareFetchRespon
         }
     )
     if epoch == FINAL_EPOCH:
+        acknowledging.settle()
         leaders.close_session(context.node.node_id, key)
         found = []
     else:
-        found = await _ShareFetch(context, leaders, session, key).serve()
+        fetch = _ShareFetch(context, leaders, session, key)
+        found = await fetch.serve(acknowledging)
     news = _news(session, found, is_full=epoch == FIRST_EPOCH)
-    answer = _answer(context, news, acked)
+    answer = _answer(context, news, acknowledging.settle())
     answer.acquisition_lock_timeout_ms = round(
         leaders.limits(key.group).lock_duration * 1000
     )
@@ -150,7 +152,8 @@ class _Found:
     refusal: Refusal | None = None
     records: bytes = b""
     acquired: list[AcquiredRange] = field(default_factory=list)
-    # Whether others have had as many records as the request allows.
+    # Whether it was not looked at: it is full, or others have had as many records as
+    # the request allows.
     is_skipped: bool = False
 
 
@@ -174,18 +177,19 @@ class _ShareFetch:
         self._keys = [*keys[first:], *keys[:first]]
         self._is_committed = leaders.is_committed_only(key.group)
 
-    async def serve(self) -> list[_Found]:
+    async def serve(self, acknowledging: Acknowledging) -> list[_Found]:
         request = self._request
         if not request.max_records or not request.max_bytes:
             return []
         # By the loop's clock: skip_time moves the broker's, but not a client's timeout.
         until = now() + request.max_wait_ms / 1000
+        is_late = request.max_wait_ms <= 0
         led, found = self._load()
-        if len(led) == 0:
-            return found
-        if self._acquire(led, found, is_late=request.max_wait_ms <= 0):
-            return found
-        return await self._wait(until)
+        is_done = not led or self._acquire(led, found, is_late=is_late) or is_late
+        # Only now, as in Kafka, where it takes the time of a write: what this request
+        # releases is not what it gets, if there is anything else.
+        acknowledging.settle()
+        return found if is_done else await self._wait(until)
 
     async def _wait(self, until: float) -> list[_Found]:
         """Try again at every change, until there is enough or the time is up."""
@@ -237,6 +241,9 @@ class _ShareFetch:
         by_key = {one.key: one for one in found}
         readable: list[tuple[LedPartition, Fetched, bytes]] = []
         able = [one for one in led if one.machine.can_acquire]
+        for one in led:
+            # Kafka does not look at what is full.
+            by_key[one.key[1:]].is_skipped = one not in able
         for one in able:
             one.machine.log_starts_at(one.log.start_offset)
             share = max(self._request.max_bytes // len(able), 1)
@@ -325,8 +332,12 @@ def _news(
             continue
         if one.refusal is not None or one.acquired or is_due:
             news[one.key] = one
-            if one.key in session.partitions:
-                session.partitions[one.key] = one.refusal is not None
+            if one.key not in session.partitions:
+                continue
+            if one.records and not is_full:
+                # Others come first next time.
+                del session.partitions[one.key]
+            session.partitions[one.key] = one.refusal is not None
     return news
 
 

@@ -27,6 +27,7 @@ from kafkaio.testing._share.partition import (
     AckBatch,
     Acquire,
     AcquiredRange,
+    Decisions,
     Fetched,
     ShareImage,
     ShareLimits,
@@ -119,15 +120,12 @@ class ShareLeaders:
             int(self.config(group, "record.lock.duration.ms")) / 1000,
             int(self.config(group, "delivery.count.limit")),
             int(self.config(group, "partition.max.record.locks")),
+            self.config(group, "renew.acknowledge.enable") != "false",
         )
 
     def is_committed_only(self, group: str) -> bool:
         """Whether a group sees only records of committed transactions."""
         return self.config(group, "isolation.level") == "read_committed"
-
-    def may_renew(self, group: str) -> bool:
-        """Whether members may renew their locks."""
-        return self.config(group, "renew.acknowledge.enable") != "false"
 
     # ---- sessions ----------------------------------------------------------------
 
@@ -272,18 +270,29 @@ class ShareLeaders:
         self._set_timer(led)
         return found
 
-    def acknowledge(
+    def judge(
         self, led: LedPartition, member: str, acks: Sequence[AckBatch]
-    ) -> None:
-        """Apply a member's acknowledgements: all of them, or none.
+    ) -> Decisions:
+        """Check a member's acknowledgements; `settle` applies them.
 
         Raises:
-            Refusal: INVALID_RECORD_STATE, INVALID_REQUEST; NOT_LEADER_OR_FOLLOWER if an
-                administrator has changed the state meanwhile.
+            Refusal: INVALID_RECORD_STATE, INVALID_REQUEST.
         """
         self.expire(led)
         led.machine.limits = self.limits(led.key.group)
-        led.machine.acknowledge(member, acks, self._cluster.clock.now())
+        decided = led.machine.judge(member, acks, self._cluster.clock.now())
+        # A renewal has moved a deadline.
+        self._set_timer(led)
+        return decided
+
+    def settle(self, led: LedPartition, decided: Decisions) -> None:
+        """Apply acknowledgements that were found right.
+
+        Raises:
+            Refusal: NOT_LEADER_OR_FOLLOWER if an administrator has changed the state
+                meanwhile.
+        """
+        led.machine.settle(decided)
         self._changed(led)
 
     def expire(self, led: LedPartition) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
@@ -25,6 +25,7 @@ from kafkaio.testing._share.inflight import NOBODY, Delivery, InFlight, RecordSt
 _LEAST_ALONE: Final = 3
 #: The lowest number of deliveries from which on fewer records come at once.
 _LEAST_THROTTLED: Final = 2
+_NO_RENEWAL: Final = "Renewing acquisition locks is not enabled for the group."
 
 
 class AckType(IntEnum):
@@ -50,6 +51,10 @@ class AckBatch(NamedTuple):
         return AckType(self.types[offset - self.first if many else 0])
 
 
+#: Acknowledgements that are right: first offset, last offset, delivery, type.
+Decisions: TypeAlias = list[tuple[int, int, Delivery, AckType]]
+
+
 class AcquiredRange(NamedTuple):
     """Records that a member holds now, and how often they were delivered."""
 
@@ -66,11 +71,13 @@ class ShareLimits:
         lock_duration: seconds.
         delivery_limit: how often a record is delivered at most.
         max_locks: the most records in flight.
+        may_renew: whether members may renew their locks.
     """
 
     lock_duration: float = 30.0
     delivery_limit: int = 5
     max_locks: int = 2000
+    may_renew: bool = True
 
     @property
     def throttled_from(self) -> int:
@@ -270,16 +277,14 @@ class SharePartition:
         return 0 if is_throttled and count else left - count
 
     def _is_throttled(self, one: InFlight, first: int, last: int) -> bool:
-        if not one.is_split:
-            most = one.whole.count
-        else:
-            counts = (
-                delivery.count
-                for _, delivery in one.between(first, last)
-                if delivery.state is RecordState.AVAILABLE
-            )
-            most = max(counts, default=0)
-        return most >= self.limits.throttled_from
+        parts = one.deliveries
+        if one.is_split:
+            parts = [delivery for _, delivery in one.between(first, last)]
+        return any(
+            delivery.state is RecordState.AVAILABLE
+            and delivery.count >= self.limits.throttled_from
+            for delivery in parts
+        )
 
     def _acquire_single(
         self, one: InFlight, read: tuple[int, int], lock: _Lock, most: int
@@ -383,14 +388,22 @@ class SharePartition:
     def acknowledge(self, member: str, acks: Sequence[AckBatch], now: float) -> None:
         """Apply a member's acknowledgements: all of them, or none.
 
+        Raises:
+            Refusal: as `judge`.
+        """
+        self.settle(self.judge(member, acks, now))
+
+    def judge(self, member: str, acks: Sequence[AckBatch], now: float) -> Decisions:
+        """Check a member's acknowledgements; `settle` applies them.
+
         Offsets before the start are ignored, whoever acknowledges them. A renewal takes
-        effect also if another acknowledgement is refused.
+        effect here, also if another acknowledgement is refused.
 
         Raises:
             Refusal: INVALID_RECORD_STATE if the member does not hold one of the
                 records; INVALID_REQUEST if one was never delivered.
         """
-        decided: list[tuple[int, int, Delivery, AckType]] = []
+        decided: Decisions = []
         deadline = now + self.limits.lock_duration
         for ack in acks:
             if ack.last < self.start:
@@ -399,10 +412,16 @@ class SharePartition:
                 if one.last < self.start:
                     continue
                 for found in self._decisions(member, ack, one):
-                    if found[3] is AckType.RENEW:
+                    if found[3] is not AckType.RENEW:
+                        decided.append(found)
+                    elif self.limits.may_renew:
                         found[2].deadline = deadline
                     else:
-                        decided.append(found)
+                        raise Refusal(ErrorCode.INVALID_RECORD_STATE, _NO_RENEWAL)
+        return decided
+
+    def settle(self, decided: Decisions) -> None:
+        """Apply the acknowledgements that `judge` has found right."""
         for first, last, delivery, decision in decided:
             self._decide(first, last, delivery, decision)
         if decided:

@@ -37,8 +37,9 @@ class ShareSession:
         key: whose it is.
         connection: the connection that opened it.
         epoch: the epoch that the next request has to have.
-        partitions: the partitions, oldest first, and whether the next answer has to
-            name each in any case: one that was added later, or had an error.
+        partitions: the partitions in the order in which they are read, and whether the
+            next answer has to name each in any case: one that was added later, or had
+            an error.
     """
 
     key: SessionKey

@@ -47,6 +47,8 @@ _PROPERTIES: Final[Mapping[str, Value]] = {
     "offsets.topic.num.partitions": 50,
     "group.min.session.timeout.ms": 6000,
     "group.consumer.migration.policy": "bidirectional",
+    "group.share.assignment.interval.ms": 0,
+    "group.share.min.record.lock.duration.ms": 1000,
 }
 
 

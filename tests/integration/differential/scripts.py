@@ -15,6 +15,7 @@ from tests.integration.differential.migrations import migrations
 from tests.integration.differential.offsets import get_ready, simple_groups
 from tests.integration.differential.pair import Pair
 from tests.integration.differential.patterns import patterns
+from tests.integration.differential.share_groups import share_groups, share_probes
 from tests.integration.differential.topics import topics
 
 Script = Callable[[Pair, Random, str], Awaitable[None]]
@@ -30,6 +31,8 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     "classic_groups": classic_groups,
     "consumer_groups": consumer_groups,
     "migrations": migrations,
+    "share_groups": share_groups,
+    "share_probes": share_probes,
 }
 
 

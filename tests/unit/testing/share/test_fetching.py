@@ -102,7 +102,9 @@ async def test_types_are_one_for_all_or_one_for_each() -> None:
         types = [ACCEPT, 0, REJECT, RELEASE]
         answer = await member.fetch(acks={0: [(0, 3, types)]})
         assert data_of(answer).acknowledge_error_code == 0
-        assert acquired(answer) == [(3, 3, 2)]
+        # What a request releases is not what it gets.
+        assert acquired(answer) == []
+        assert acquired(await member.fetch()) == [(3, 3, 2)]
 
 
 async def test_the_last_delivery_comes_alone_and_then_no_more() -> None:
@@ -158,6 +160,20 @@ async def test_a_renewal_brings_no_records() -> None:
         answer = await member.fetch(renews=True, **request)
         assert data_of(answer).acknowledge_error_code == 0
         assert acquired(answer) == []
+
+
+async def test_a_group_may_forbid_renewals() -> None:
+    configs = {"share.renew.acknowledge.enable": "false"}
+    async with shared(2, configs=configs) as (_, member):
+        await member.fetch(1)
+        refused = await member.acknowledge((0, 0, RENEW), renews=True)
+        assert code_of(refused) == ErrorCode.INVALID_RECORD_STATE
+        (topic,) = refused.responses
+        assert topic.partitions[0].error_message == (
+            "Renewing acquisition locks is not enabled for the group."
+        )
+        # Nothing else is refused in such a request, and the lock goes on.
+        assert code_of(await member.acknowledge((0, 0, ACCEPT), renews=True)) == 0
 
 
 async def test_a_full_partition_gives_only_what_is_freed() -> None:
