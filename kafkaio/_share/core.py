@@ -28,6 +28,7 @@ from kafkaio._machines.share.session import TopicIdPartition
 from kafkaio._records.batch import Acquired
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
+from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.wakeup import Wakeup
@@ -89,12 +90,16 @@ class ShareCore:
         self._supervisor = Supervisor("kafkaio share consumer", self.life.crashed)
         self._news = Wakeup()
         self._locks = Wakeup()
+        # The clock of the loop. Work on a record may be in a thread of its own, and ask
+        # there whether the lock has ended.
+        self._clock: Callable[[], float] = lambda: -inf
         self._acks = Acknowledgements(config.group_id, cluster.observer, self._notified)
         self.ledger: ShareLedger = ShareLedger(
             self._acks,
             linger=config.ack_linger_ms / 1000,
             max_processing=config.max_processing_ms / 1000,
             jitter=roll(),
+            clock=lambda: self._clock(),
         )
         self._member = ShareMember(cluster, config, self._assigned, self._failed)
         self._handlers: dict[HandlersPort, None] = {}
@@ -137,6 +142,7 @@ class ShareCore:
             KafkaError: the group refuses this member, or no coordinator answers.
         """
         self.life.begin()
+        self._clock = running_loop().time
         try:
             await self._begin(within)
         except BaseException:
@@ -146,9 +152,11 @@ class ShareCore:
         self.cluster.observer.started("share_consumer", self.config.group_id, self)
 
     async def _begin(self, within: float | None) -> None:
-        with anyio.move_on_after(within):
-            if self.owns_cluster:
-                await self.cluster.start(within)
+        deadline = inf if within is None else now() + within
+        if self.owns_cluster:
+            # Outside of the scope below: it keeps the limit, and says what it lacks.
+            await self.cluster.start(within)
+        with anyio.CancelScope(deadline=deadline):
             self._undo += [
                 self.cluster.add_metadata_listener(self._on_metadata),
                 self.cluster.add_crash_listener(self.life.crashed),
@@ -455,6 +463,10 @@ class ShareCore:
         """See `EnginePort`."""
         self._handlers[handlers] = None
         self._acks.on_lost = handlers.lost
+        self._bound(handlers)
+
+    def bound_work(self, handlers: HandlersPort) -> None:
+        """See `EnginePort`."""
         self._bound(handlers)
 
     def end_work(self, handlers: HandlersPort) -> None:

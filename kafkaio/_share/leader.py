@@ -68,6 +68,8 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 #: The wait of a fetch while records are in the user's hands, at first.
 _SHORT_WAIT: Final = 0.02
+#: Doubled so often, it exceeds any wait that an option can have.
+_LONGEST_DOUBLED: Final = 40
 #: Seconds before a turn that found nothing to send is repeated, at least.
 _LEAST_PAUSE: Final = 0.005
 #: The version of both requests that can renew locks (KIP-1222).
@@ -318,7 +320,9 @@ class Leader:
     ) -> bool:
         parts = self._parts
         grant = self._ask(0) if wanted else None
-        if grant is None and not is_due:
+        # Where nothing else makes room, decisions do not wait for others.
+        is_full = bool(wanted) and parts.ledger.locked >= parts.room.max_records
+        if grant is None and not is_due and not is_full:
             return False
         plan = parts.ledger.plan(self.node_id, at, may_renew=self._may_renew())
         freed = _decided(plan)
@@ -365,7 +369,9 @@ class Leader:
         parts = self._parts
         wait = parts.config.fetch_max_wait_ms / 1000
         if grant.is_scarce:
+            # Another leader may have records, and waits for the end of this turn.
             wait /= max(parts.fetching.leaders(), 1)
+            wait = min(wait, _SHORT_WAIT * 2 ** min(parts.room.quiet, _LONGEST_DOUBLED))
         freed = _decided(plan)
         # Others may be in the user's hands, and have no effect on this leader.
         in_hands = parts.ledger.locked_at(self.node_id) - freed

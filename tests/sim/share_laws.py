@@ -19,13 +19,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkaio._records.batch import (
+    ACCEPT,
+    HELD,
+    REJECT,
+    RELEASE,
+    STATE,
+    ShareRecord,
+    acquired_of,
+)
+from kafkaio.testing._broker.partition import EmbeddedPartition
 from kafkaio.testing._share.inflight import RecordState
 from kafkaio.testing._share.leaders import LedPartition, ShareLeaders
 from kafkaio.testing._share.partition import Acquire, AcquiredRange, Fetched
 from kafkaio.testing._share.states import ShareKey
-
-from kafkaio._records.batch import HELD, ShareRecord, acquired_of
-from kafkaio.testing._broker.partition import EmbeddedPartition
 
 __all__ = ["Handed", "ShareChecker", "ShareLife", "Truth"]
 
@@ -64,6 +71,8 @@ class Handed:
         count: which delivery it was.
         record: the record.
         decision: what its user decided: accept, release or reject; empty for nothing.
+        is_finished: whether its user has finished it without a decision, which accepts
+            it with the next step if acknowledgement is implicit.
         end: how that ended, as far as its user knows; empty for not yet.
         is_superseded: whether it was handed out again before the end.
     """
@@ -75,6 +84,14 @@ class Handed:
     decision: str = ""
     end: str = ""
     is_superseded: bool = False
+    is_finished: bool = False
+
+    @property
+    def decided(self) -> str:
+        """What became of it in its consumer."""
+        acquired = acquired_of(self.record)
+        state = acquired.states[self.record.offset - acquired.first] & STATE
+        return {ACCEPT: "accept", RELEASE: "release", REJECT: "reject"}.get(state, "")
 
     @property
     def is_held(self) -> bool:
@@ -264,11 +281,17 @@ class ShareChecker:
 
     def ended(self, entry: Handed, end: str) -> None:
         """The user knows what became of its decision, or of the lock."""
+        if end == "confirmed":
+            decided = entry.decided
+            if entry.is_finished and not entry.decision and decided == "accept":
+                entry.decision = decided
+            end = f"{decided}d" if decided == "release" else f"{decided}ed"
+            # What its user has not decided may be released, and nothing else.
+            if decided not in {"release", entry.decision}:
+                self.break_law("confirmed as something else", f"{entry}: {end}")
         entry.end = end
         if end not in {"accepted", "rejected"}:
             return
-        if entry.decision != {"accepted": "accept", "rejected": "reject"}[end]:
-            self.break_law("confirmed as something else", str(entry))
         if not self.truth.is_done(entry.place):
             self.break_law("confirmed and not done", str(entry))
 
@@ -291,7 +314,9 @@ class ShareChecker:
         """Check what must hold when everything has ended."""
         for place, count in self.truth.deliveries.items():
             entries = self.entries.get(place, [])
-            is_decided = any(e.decision in {"accept", "reject"} for e in entries)
+            is_decided = any(
+                e.decision in {"accept", "reject"} or e.is_finished for e in entries
+            )
             if not is_decided and count < self.limit:
                 self.break_law("done by nobody", f"{place}, delivered {count} times")
             for entry in entries:

@@ -172,7 +172,7 @@ class ShareMember:
             "max_in_flight": self._rng.choice((1, 5, 20, 100)),
             "ack_linger_ms": self._rng.choice((0, 5, 1000)),
             "renew_locks": self._rng.random() < 1 / 2,
-            "max_processing_ms": self._rng.choice((5_000, 25_000, 300_000)),
+            "max_processing_ms": self._rng.choice((5_000, 25_000, 60_000)),
             "acknowledgement": "implicit" if style == "implicit" else "explicit",
             **self._play.scenario.consumer_options,
         }
@@ -288,9 +288,7 @@ class _User:
         except ClosedError:
             end = "over"
         else:
-            end = {"accept": "accepted", "reject": "rejected"}.get(
-                entry.decision, "released"
-            )
+            end = "confirmed"
         self._member.checker.ended(entry, end)
 
     def _decide(self, entry: Handed) -> None:
@@ -341,8 +339,7 @@ class _User:
             if self._rng.random() < 0.03:
                 break
             # The next step accepts it, whether or not it finds another record.
-            if not record.is_lost and not self._member.is_leaving:
-                entry.decision = entry.decision or "accept"
+            entry.is_finished = True
         await self._member.rest((0.0, 0.5))
 
     async def batches(self) -> None:
@@ -393,6 +390,9 @@ class _User:
             if chance < 0.1:
                 entry.decision = "reject"
                 raise Reject("never")
+            if chance < 0.15:
+                entry.decision = "release"
+                raise RuntimeError("a handler's own error")
             if not record.is_lost:
                 entry.decision = "accept"
 

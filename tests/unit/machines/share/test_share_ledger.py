@@ -150,6 +150,34 @@ def test_a_later_delivery_of_what_is_held_was_freed_by_the_leader():
         ledger.answered(plan, {TP: 0}, 0.2, LOCK)
 
 
+def test_a_partition_has_one_leader():
+    ledger = Ledger()
+    (old,) = ledger.lock((0, 9))
+    (other,) = ledger.lock((0, 9), tp=UP)
+    old.decide(0, ACCEPT)
+    ledger.lock((3, 4), node=2, count=2)
+    (loss,) = ledger.log.losses
+    assert (loss.first_offset, loss.last_offset) == (1, 9)
+    assert "broker 2 leads the partition now" in str(loss)
+    assert len(ledger.log.failures) == 1
+    assert (ledger.locked_at(NODE), ledger.locked_at(2)) == (10, 2)
+    assert other.held == 10
+
+
+def test_locks_count_until_they_have_ended_at_the_leader():
+    ledger = Ledger()
+    ledger.acquired(NODE, TP, [AcquiredRange(0, 9, 1)], lock=LOCK, sent_at=0.0, now=0.5)
+    ledger.expire(10.0)
+    assert len(ledger.log.losses) == 1
+    assert (ledger.held, ledger.fading, ledger.locked_at(NODE)) == (0, 10, 10)
+    # The leader has locked them before it answered, by 0.5.
+    assert ledger.next_expiry() == 10.5
+    ledger.expire(10.5)
+    assert ledger.locked == 0
+    assert ledger.log.notified == [NODE]  # there is room
+    assert ledger.next_expiry() is None
+
+
 def test_what_was_released_comes_again():
     ledger = Ledger()
     (old,) = ledger.lock((0, 9))
@@ -719,3 +747,22 @@ def test_batches_say_the_same_in_fewer_bytes(parts: list[tuple[int, int, int]]):
     assert said == {n: kind for a, b, kind in ranges for n in range(a, b + 1)}
     assert all(len(each.kinds) in {1, each.last - each.first + 1} for each in found)
     assert sum(18 + len(each.kinds) for each in found) <= 19 * len(ranges)
+
+
+def test_whether_a_lock_has_ended_is_asked_of_the_clock() -> None:
+    moment = 0.0
+    ledger = ShareLedger(Log(), linger=0, max_processing=300, clock=lambda: moment)
+    ranges = [AcquiredRange(0, 9, 1)]
+    (acquired,) = ledger.acquired(NODE, TP, ranges, lock=LOCK, sent_at=0.0, now=0.0)
+    assert not acquired.is_lost(3)
+    moment = LOCK - 0.1
+    assert not acquired.is_lost(3)
+    moment = LOCK
+    # Nobody has called `expire`: the loop was blocked.
+    assert acquired.is_lost(3)
+    assert acquired.states[3] & STATE != LOST
+    ledger.expire(moment)
+    assert acquired.states[3] & STATE == LOST
+    assert acquired.is_lost(3)
+    without = Ledger().lock((0, 9))[0]
+    assert not without.is_lost(3)
