@@ -68,6 +68,8 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 #: The wait of a fetch while records are in the user's hands, at first.
 _SHORT_WAIT: Final = 0.02
+#: Doubled so often, it exceeds any wait that an option can have.
+_LONGEST_DOUBLED: Final = 40
 #: Seconds before a turn that found nothing to send is repeated, at least.
 _LEAST_PAUSE: Final = 0.005
 #: The version of both requests that can renew locks (KIP-1222).
@@ -115,8 +117,8 @@ class LeaderParts(NamedTuple):
         room: how much.
         reader: takes what was fetched.
         fetching: whether anything may be fetched.
-        on_answer: called when a request has an answer, or will have none: there may be
-            room again, and locks may end at other times than before.
+        on_answer: called with a leader when a request to it has an answer, or will have
+            none: there may be room again, and locks may end at other times.
         on_end: called with a leader whose loop has ended.
     """
 
@@ -130,7 +132,7 @@ class LeaderParts(NamedTuple):
     room: ShareRoom
     reader: ReaderPort
     fetching: Fetching
-    on_answer: Callable[[], None]
+    on_answer: Callable[[int], None]
     on_end: Callable[[int], None]
 
 
@@ -258,7 +260,7 @@ class Leader:
         due = self._next_send(at)
         return due is not None and (due <= at or self._parts.acks.is_awaited)
 
-    def _wanted(self, at: float) -> list[TopicIdPartition]:
+    def _wanted(self, at: float) -> Sequence[TopicIdPartition]:
         """Return the partitions to fetch now; none if nothing is to be fetched."""
         parts = self._parts
         reader = parts.reader
@@ -297,7 +299,7 @@ class Leader:
         self.session.reset()
         parts.room.unanswered(self.node_id)
         parts.ledger.connection_lost(self.node_id, why, now())
-        parts.on_answer()
+        parts.on_answer(self.node_id)
 
     # ---- what to send ----------------------------------------------------------------
 
@@ -315,7 +317,9 @@ class Leader:
     ) -> bool:
         parts = self._parts
         grant = self._ask(0) if wanted else None
-        if grant is None and not is_due:
+        # Where nothing else makes room, decisions do not wait for others.
+        is_full = bool(wanted) and parts.ledger.locked >= parts.room.max_records
+        if grant is None and not is_due and not is_full:
             return False
         plan = parts.ledger.plan(self.node_id, at, may_renew=self._may_renew())
         freed = _decided(plan)
@@ -362,7 +366,9 @@ class Leader:
         parts = self._parts
         wait = parts.config.fetch_max_wait_ms / 1000
         if grant.is_scarce:
+            # Another leader may have records, and waits for the end of this turn.
             wait /= max(parts.fetching.leaders(), 1)
+            wait = min(wait, _SHORT_WAIT * 2 ** min(parts.room.quiet, _LONGEST_DOUBLED))
         freed = _decided(plan)
         # Others may be in the user's hands, and have no effect on this leader.
         in_hands = parts.ledger.locked_at(self.node_id) - freed
@@ -400,7 +406,7 @@ class Leader:
         try:
             self._fetched(await self._call(request, sent, wait), sent)
         finally:
-            parts.on_answer()
+            parts.on_answer(self.node_id)
 
     async def _acknowledge(self, plan: AckPlan | None, session: SessionPlan) -> None:
         parts = self._parts
@@ -415,7 +421,7 @@ class Leader:
         try:
             self._acknowledged(await self._call(request, sent, 0.0), sent)
         finally:
-            parts.on_answer()
+            parts.on_answer(self.node_id)
 
     def _by_id(
         self, plan: AckPlan | None

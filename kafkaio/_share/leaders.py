@@ -39,7 +39,8 @@ class ShareLeaders:
         reader: takes what was fetched.
         may_fetch: whether the member may fetch.
         start_soon: starts a task in the background.
-        on_answer: called when a request was answered; it is to call `wake`.
+        on_answer: called with a leader that has answered a request; it is to call
+            `wake_others`.
 
     Attributes:
         connection_class: the connections of this consumer alone. Their end frees all
@@ -59,7 +60,7 @@ class ShareLeaders:
         *,
         may_fetch: Callable[[], bool],
         start_soon: Callable[[Child, str], None],
-        on_answer: Callable[[], None],
+        on_answer: Callable[[int], None],
     ) -> None:
         self.connection_class: ConnectionClass = ConnectionClass.FETCH.of(self)
         self.partitions: AssignedPartitions = AssignedPartitions(
@@ -130,7 +131,7 @@ class ShareLeaders:
 
     def _changed(self) -> None:
         if not self.is_stopped:
-            for node_id in self.partitions.nodes - self._leaders.keys():
+            for node_id in {*self.partitions.nodes} - self._leaders.keys():
                 self._start(node_id)
         self._report()
         self.wake()
@@ -156,6 +157,12 @@ class ShareLeaders:
         """Wake every leader: there is room, or somebody reads, or something changed."""
         for leader in self._leaders.values():
             leader.wake()
+
+    def wake_others(self, node_id: int) -> None:
+        """Wake every leader but one: its answer has made room."""
+        for leader in self._leaders.values():
+            if leader.node_id != node_id:
+                leader.wake()
 
     def wake_one(self, node_id: int) -> None:
         """Wake one leader, to which there is something to send."""
