@@ -138,9 +138,16 @@ cdef class Acquired:
         return state != NULL and state[0] == HELD
 
     def is_lost(self, int64_t offset):
-        """Whether the lock of an offset of the range is gone."""
+        """Whether the lock of an offset of the range is gone.
+
+        See `kafkaio._records._acquired.Acquired.is_lost`.
+        """
         cdef uint8_t *state = self.state_of(offset)
-        return state != NULL and state[0] & STATE == LOST
+        if state == NULL:
+            return False
+        if state[0] == HELD and self.listener is not None:
+            return self.listener.has_ended(self, offset)
+        return state[0] & STATE == LOST
 
     def acked(self, int64_t offset):
         """Return what is done when the leader has answered the acknowledgement.

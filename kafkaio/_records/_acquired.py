@@ -74,6 +74,10 @@ class AcquiredListenerPort(Protocol):
         """Return what is done when the leader has answered the acknowledgement."""
         ...
 
+    def has_ended(self, acquired: Acquired, offset: int) -> bool:
+        """Whether the lock of an offset without a decision has ended by the clock."""
+        ...
+
 
 class Acquired:
     """A range of offsets of one partition that is locked for this consumer.
@@ -176,9 +180,17 @@ class Acquired:
         return 0 <= place < len(self.states) and not self.states[place]
 
     def is_lost(self, offset: int) -> bool:
-        """Whether the lock of an offset of the range is gone."""
+        """Whether the lock of an offset of the range is gone.
+
+        The clock is asked as well: after the loop was blocked, or the process paused, a
+        handler may go on before anything else has noticed the end of the lock.
+        """
         place = offset - self.first
-        return 0 <= place < len(self.states) and self.states[place] & STATE == LOST
+        if not 0 <= place < len(self.states):
+            return False
+        if self.states[place] == HELD and self.listener is not None:
+            return self.listener.has_ended(self, offset)
+        return self.states[place] & STATE == LOST
 
     def acked(self, offset: int) -> Awaitable[None]:
         """Return what is done when the leader has answered the acknowledgement.

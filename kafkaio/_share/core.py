@@ -28,6 +28,7 @@ from kafkaio._machines.share.session import TopicIdPartition
 from kafkaio._records.batch import Acquired
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
+from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.wakeup import Wakeup
@@ -89,12 +90,16 @@ class ShareCore:
         self._supervisor = Supervisor("kafkaio share consumer", self.life.crashed)
         self._news = Wakeup()
         self._locks = Wakeup()
+        # The clock of the loop. Work on a record may be in a thread of its own, and ask
+        # there whether the lock has ended.
+        self._clock: Callable[[], float] = lambda: -inf
         self._acks = Acknowledgements(config.group_id, cluster.observer, self._notified)
         self.ledger: ShareLedger = ShareLedger(
             self._acks,
             linger=config.ack_linger_ms / 1000,
             max_processing=config.max_processing_ms / 1000,
             jitter=roll(),
+            clock=lambda: self._clock(),
         )
         self._member = ShareMember(cluster, config, self._assigned, self._failed)
         self._handlers: dict[HandlersPort, None] = {}
@@ -120,7 +125,7 @@ class ShareCore:
             reader,
             may_fetch=self._may_fetch,
             start_soon=self._supervisor.start_soon,
-            on_answer=self.wake,
+            on_answer=self._answered,
         )
 
     # ---- start -----------------------------------------------------------------------
@@ -137,6 +142,7 @@ class ShareCore:
             KafkaError: the group refuses this member, or no coordinator answers.
         """
         self.life.begin()
+        self._clock = running_loop().time
         try:
             await self._begin(within)
         except BaseException:
@@ -146,9 +152,11 @@ class ShareCore:
         self.cluster.observer.started("share_consumer", self.config.group_id, self)
 
     async def _begin(self, within: float | None) -> None:
-        with anyio.move_on_after(within):
-            if self.owns_cluster:
-                await self.cluster.start(within)
+        deadline = inf if within is None else now() + within
+        if self.owns_cluster:
+            # Outside of the scope below: it keeps the limit, and says what it lacks.
+            await self.cluster.start(within)
+        with anyio.CancelScope(deadline=deadline):
             self._undo += [
                 self.cluster.add_metadata_listener(self._on_metadata),
                 self.cluster.add_crash_listener(self.life.crashed),
@@ -403,6 +411,11 @@ class ShareCore:
     def wake(self) -> None:
         """See `EnginePort`."""
         self._leaders.wake()
+        if self.ledger.locked >= self.config.max_in_flight:
+            self._locks.notify()  # the program may have all of them now
+
+    def _answered(self, node_id: int) -> None:
+        self._leaders.wake_others(node_id)
         self._locks.notify()
 
     async def wait_for_news(self, until: float | None) -> None:
@@ -450,6 +463,10 @@ class ShareCore:
         """See `EnginePort`."""
         self._handlers[handlers] = None
         self._acks.on_lost = handlers.lost
+        self._bound(handlers)
+
+    def bound_work(self, handlers: HandlersPort) -> None:
+        """See `EnginePort`."""
         self._bound(handlers)
 
     def end_work(self, handlers: HandlersPort) -> None:
@@ -503,8 +520,10 @@ class ShareCore:
     async def _watch_locks(self) -> None:
         """Report locks that have ended by the clock, and consumers that stall."""
         while True:
-            moment = now()
+            moment, before = now(), self.ledger.locked
             self.ledger.expire(moment)
+            if self.ledger.locked < before:
+                self._leaders.wake()  # there is room
             times = (self.ledger.next_expiry(), self._check_stall(moment))
             await self._locks.wait(
                 min((time for time in times if time is not None), default=None)
@@ -512,10 +531,14 @@ class ShareCore:
 
     def _check_stall(self, moment: float) -> float | None:
         """Report that nothing can be fetched; return when to check again."""
-        held = self.ledger.held
-        if self._is_stall_reported or held < self.config.max_in_flight:
+        # What costs least comes first: this runs after each answer.
+        most = self.config.max_in_flight
+        if self._is_stall_reported or self.ledger.locked < most:
             return None
         if not self._reader.wants or self._reader.buffered:
+            return None
+        held = self.ledger.held
+        if held < most:
             return None
         # Compared as it is waited for: a difference may be rounded the other way.
         due = self._decided_at + self.ledger.longest_lock

@@ -117,8 +117,8 @@ class LeaderParts(NamedTuple):
         room: how much.
         reader: takes what was fetched.
         fetching: whether anything may be fetched.
-        on_answer: called when a request has an answer, or will have none: there may be
-            room again, and locks may end at other times than before.
+        on_answer: called with a leader when a request to it has an answer, or will have
+            none: there may be room again, and locks may end at other times.
         on_end: called with a leader whose loop has ended.
     """
 
@@ -132,7 +132,7 @@ class LeaderParts(NamedTuple):
     room: ShareRoom
     reader: ReaderPort
     fetching: Fetching
-    on_answer: Callable[[], None]
+    on_answer: Callable[[int], None]
     on_end: Callable[[int], None]
 
 
@@ -193,8 +193,9 @@ class Leader:
                     has_sent = await self._turn()
                 except KafkaError as error:
                     self._failed(error)
-                    # The leader frees the rest with the connection.
-                    self._has_finished = self._is_finishing
+                    if self._is_finishing:
+                        # The leader frees the rest with the connection.
+                        self._has_finished = True
                     has_sent = False
                 if not has_sent and not self._has_finished:
                     await self._wakeup.wait(self._next_due(now()))
@@ -237,7 +238,7 @@ class Leader:
             parts.room.leave(self.node_id)
         if not wanted and not is_due:
             return False
-        if not self._is_connected():
+        if not self.is_connected:
             await self._connect()
             return True
         if not self.session.is_open:
@@ -260,7 +261,7 @@ class Leader:
         due = self._next_send(at)
         return due is not None and (due <= at or self._parts.acks.is_awaited)
 
-    def _wanted(self, at: float) -> list[TopicIdPartition]:
+    def _wanted(self, at: float) -> Sequence[TopicIdPartition]:
         """Return the partitions to fetch now; none if nothing is to be fetched."""
         parts = self._parts
         reader = parts.reader
@@ -297,9 +298,11 @@ class Leader:
         if connection is not None:
             connection.close()
         self.session.reset()
+        # Its turn, too: to connect again may take long.
+        parts.room.leave(self.node_id)
         parts.room.unanswered(self.node_id)
         parts.ledger.connection_lost(self.node_id, why, now())
-        parts.on_answer()
+        parts.on_answer(self.node_id)
 
     # ---- what to send ----------------------------------------------------------------
 
@@ -406,7 +409,7 @@ class Leader:
         try:
             self._fetched(await self._call(request, sent, wait), sent)
         finally:
-            parts.on_answer()
+            parts.on_answer(self.node_id)
 
     async def _acknowledge(self, plan: AckPlan | None, session: SessionPlan) -> None:
         parts = self._parts
@@ -421,7 +424,7 @@ class Leader:
         try:
             self._acknowledged(await self._call(request, sent, 0.0), sent)
         finally:
-            parts.on_answer()
+            parts.on_answer(self.node_id)
 
     def _by_id(
         self, plan: AckPlan | None
@@ -694,15 +697,17 @@ class Leader:
             await self._wakeup.wait(max(due, now() + _LEAST_PAUSE))
         session = self.session.close()
         self._has_finished = True
-        if session is not None and self._is_connected():
+        if session is not None and self.is_connected:
             await self._acknowledge(None, session)
         return True
 
-    def _is_connected(self) -> bool:
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, so that something may be left to send."""
         return self._connection is not None
 
     def _can_acknowledge(self) -> bool:
-        return self._is_connected() and self.session.is_open
+        return self.is_connected and self.session.is_open
 
 
 def _decided(plan: AckPlan | None) -> int:

@@ -124,10 +124,10 @@ def pytest_collection_modifyitems(
         markers = [(item, item.get_closest_marker(name)) for item in items]
         return {item: marker.args for item, marker in markers if marker is not None}
 
-    from kafkaio.testing.kafka._releases import is_among
-
     deselected: set[pytest.Item] = set()
     if versions := marked("kafka_versions"):
+        from kafkaio.testing.kafka._releases import is_among
+
         chosen = _chosen(config)
         deselected.update(
             item for item, wanted in versions.items() if not is_among(chosen, wanted)

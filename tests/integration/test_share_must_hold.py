@@ -227,6 +227,27 @@ async def test_without_renewal_the_lock_is_lost_and_both_are_told(
     assert (lost.topic_partition, lost.first_offset) == ((jobs, 0), 0)
 
 
+async def test_a_worker_whose_loop_was_blocked_sees_that_its_lock_is_gone(
+    group: Group, topic: TopicFactory
+) -> None:
+    jobs = topic(partitions=1)
+    await group.lock_for(LOCK)
+    await send(group.servers, jobs, numbered(1))
+    async with group.worker(jobs) as share:
+        [record] = await take(share, 1)
+        until_then = record.lock_deadline - time.monotonic()
+        assert 0 < until_then <= LOCK
+        assert not record.is_lost
+        time.sleep(until_then + 0.1)  # noqa: ASYNC251 - code that blocks the loop
+        # Nothing else has run meanwhile, and nobody renewed the lock.
+        assert record.is_lost
+        assert await asyncio.to_thread(lambda: record.is_lost)
+        [again] = await take(share, 1)
+        assert again.delivery_count == 2
+        again.ack()
+        await again.acked
+
+
 # ---- poison --------------------------------------------------------------------------
 
 

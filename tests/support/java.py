@@ -283,6 +283,14 @@ class JavaProgram:
                 jar.write(file, file.relative_to(classes))
         return target
 
+    def command(self, *args: str) -> list[str | Path]:
+        """Return the command line; the first call compiles, and blocks.
+
+        Raises:
+            JavaFailed: It does not compile; the message is the compiler's.
+        """
+        return self._command(args)
+
     def _command(self, args: Sequence[str]) -> list[str | Path]:
         classes = self._compiled()
         return self._toolbox.command(self._main, *args, extra=[classes])

@@ -217,7 +217,7 @@ class Deliveries:
     Attributes:
         numbers: the number of each record, by partition and offset.
         got: the deliveries of each record.
-        accepted: when its acceptance was answered, for the first time.
+        accepted: when its acceptance was answered, for the first time, and to whom.
         told: the members that were told that a record was theirs no longer: their
             acceptance was refused, or kafkaio reported the lock as lost.
         gone: the members that have left; those that were killed have not.
@@ -227,7 +227,7 @@ class Deliveries:
     directory: Path
     numbers: dict[_Place, int] = field(default_factory=dict)
     got: dict[_Place, list[Delivery]] = field(default_factory=dict)
-    accepted: dict[_Place, float] = field(default_factory=dict)
+    accepted: dict[_Place, tuple[float, str]] = field(default_factory=dict)
     told: dict[_Place, set[str]] = field(default_factory=lambda: defaultdict(set))
     gone: set[str] = field(default_factory=set)
     last_at: float = 0.0
@@ -251,8 +251,8 @@ class Deliveries:
                 self._got(at, member, what)
             case "accepted":
                 for partition, offset, _ in what:
-                    before = self.accepted.get((partition, offset), at)
-                    self.accepted[partition, offset] = min(before, at)
+                    answer = self.accepted.get((partition, offset), (at, member))
+                    self.accepted[partition, offset] = min(answer, (at, member))
             case "refused":
                 for partition, offset, _ in what:
                     self.told[partition, offset].add(member)
@@ -334,12 +334,18 @@ class Deliveries:
     def after_acceptance(self) -> list[tuple[_Place, float, Delivery]]:
         """Deliveries anew of records whose acceptance had been answered before.
 
-        A member that was frozen may hand out later what it had acquired before: such a
-        delivery has no higher count than those before the answer.
+        What a member had acquired before may come to its application later. If it is
+        another member, the record was acquired anew since then, so that the count of
+        the delivery is no higher than those before the answer. If it is the member that
+        has accepted the record, that counted, since it had the lock again.
         """
         found = []
-        for place, at in self.accepted.items():
+        for place, (at, owner) in self.accepted.items():
             row = self.got.get(place, [])
             before = max((it.count for it in row if it.at <= at), default=0)
-            found += [(place, at, it) for it in row if it.at > at and it.count > before]
+            found += [
+                (place, at, it)
+                for it in row
+                if it.at > at and it.count > before and it.member != owner
+            ]
         return found

@@ -22,7 +22,7 @@ It leaves by exactly one of these ways: confirmed, failed, or lost while it was 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from kafkaio._dataclass import dataclass
@@ -349,12 +349,15 @@ class ShareLedger:
             handed out, or after they were acquired while they are not. It is exact
             within the time between two renewals.
         jitter: in [0, 1), different in each consumer: spreads renewals.
+        clock: tells the time when somebody asks whether a lock has ended; None if only
+            `expire` is to end locks.
 
     Attributes:
         max_processing: see above; it can be changed.
     """
 
     __slots__ = (
+        "_clock",
         "_expiries",
         "_jitter",
         "_leaders",
@@ -371,8 +374,10 @@ class ShareLedger:
         linger: float,
         max_processing: float,
         jitter: float = 0.5,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._listener = listener
+        self._clock = clock
         self._linger = linger
         self.max_processing: float = max_processing
         self._jitter = jitter
@@ -428,6 +433,14 @@ class ShareLedger:
     def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
         """Return what is done with the leader's answer; see `LedgerListenerPort`."""
         return self._listener.acked(acquired, offset)
+
+    def has_ended(self, acquired: Acquired, offset: int) -> bool:
+        """Whether a lock has ended by the clock; see `AcquiredListenerPort`."""
+        lease = self._leases.get(acquired)
+        if lease is None or self._clock is None:
+            return False
+        deadlines = [deadline for *_, deadline in lease.pieces(offset, offset)]
+        return bool(deadlines) and max(deadlines) <= self._clock()
 
     @property
     def live(self) -> Collection[Acquired]:

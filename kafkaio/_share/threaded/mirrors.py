@@ -78,6 +78,11 @@ class Mirror:
         del acquired
         return _AckedAcross(self, self._thread, offset)
 
+    def has_ended(self, acquired: Acquired, offset: int) -> bool:
+        """Whether the lock has ended, by the clock as well."""
+        del acquired
+        return self.real.is_lost(offset)
+
     # In the I/O thread
 
     def collect(self) -> None:

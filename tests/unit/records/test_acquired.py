@@ -72,6 +72,7 @@ class Ledger:
     def __init__(self) -> None:
         self.calls: list[Any] = []
         self.asked: list[tuple[Any, int]] = []
+        self.ended: set[int] = set()
 
     def decided(self, acquired: Any) -> None:
         self.calls.append(acquired)
@@ -79,6 +80,9 @@ class Ledger:
     def acked(self, acquired: Any, offset: int) -> Awaitable[None]:
         self.asked.append((acquired, offset))
         return asyncio.get_running_loop().create_future()
+
+    def has_ended(self, acquired: Any, offset: int) -> bool:
+        return offset in self.ended
 
 
 def acquire(
@@ -244,6 +248,20 @@ def test_each_decision_is_taken_once(
             with pytest.raises(UsageError, match=f"offset 102 cannot be .*: {word}"):
                 again()
     assert not made.is_lost
+
+
+def test_a_lock_that_has_ended_by_the_clock_is_gone_before_anybody_noted_it(
+    twin: Any,
+) -> None:
+    ledger = Ledger()
+    made = handed_out(twin, ledger=ledger)
+    assert not made.is_lost
+    ledger.ended.add(made.offset)
+    assert made.is_lost
+    # Only while there is no decision: what was decided is told by its answer.
+    made.ack()
+    assert not made.is_lost
+    assert not twin.acquired_of(made).is_lost(BASE + 99)
 
 
 def test_lost_and_failed_records_say_why(twin: Any) -> None:

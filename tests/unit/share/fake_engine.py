@@ -68,6 +68,9 @@ class FakeLedger:
     def acked(self, acquired: Acquired, offset: int) -> Awaitable[None]:
         raise NotImplementedError
 
+    def has_ended(self, acquired: Acquired, offset: int) -> bool:
+        return False
+
     def acquire(self, tp: TopicPartition, first: int, last: int) -> Acquired:
         acquired = Acquired(*tp, first, last, 1, 1, self)
         self.ranges.append(acquired)

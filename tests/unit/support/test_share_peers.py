@@ -76,6 +76,13 @@ def test_what_a_frozen_member_hands_out_late(told: Told) -> None:
     assert told.wrong(1) == []
 
 
+def test_what_was_locked_again_when_it_was_accepted(told: Told) -> None:
+    told.tell("java-1", 1, "got", [0, 0, 0, 1])
+    told.tell("java-1", 5, "accepted", [0, 0, 0])
+    told.tell("java-1", 6, "got", [0, 0, 0, 2])
+    assert told.wrong(1) == []
+
+
 def test_a_repetition_that_nobody_was_told_of(told: Told) -> None:
     for member in ("java-1", "kafkaio-1"):
         told.tell(member, 1, "got", [0, 0, 0, 1])

@@ -747,3 +747,22 @@ def test_batches_say_the_same_in_fewer_bytes(parts: list[tuple[int, int, int]]):
     assert said == {n: kind for a, b, kind in ranges for n in range(a, b + 1)}
     assert all(len(each.kinds) in {1, each.last - each.first + 1} for each in found)
     assert sum(18 + len(each.kinds) for each in found) <= 19 * len(ranges)
+
+
+def test_whether_a_lock_has_ended_is_asked_of_the_clock() -> None:
+    moment = 0.0
+    ledger = ShareLedger(Log(), linger=0, max_processing=300, clock=lambda: moment)
+    ranges = [AcquiredRange(0, 9, 1)]
+    (acquired,) = ledger.acquired(NODE, TP, ranges, lock=LOCK, sent_at=0.0, now=0.0)
+    assert not acquired.is_lost(3)
+    moment = LOCK - 0.1
+    assert not acquired.is_lost(3)
+    moment = LOCK
+    # Nobody has called `expire`: the loop was blocked.
+    assert acquired.is_lost(3)
+    assert acquired.states[3] & STATE != LOST
+    ledger.expire(moment)
+    assert acquired.states[3] & STATE == LOST
+    assert acquired.is_lost(3)
+    without = Ledger().lock((0, 9))[0]
+    assert not without.is_lost(3)
