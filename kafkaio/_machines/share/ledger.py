@@ -292,12 +292,14 @@ class _Leader:
     @property
     def all_locked(self) -> int:
         """Those that are locked, and those that are fading."""
+        if not self.fading:
+            return self.locked
         return self.locked + sum(count for _, count in self.fading)
 
-    def fade(self, count: int, until: float) -> None:
-        """Count offsets until then whose lock has ended by our clock."""
-        if count:
-            self.fading.append((until, count))
+    def fade(self, count: int, now: float, slack: float) -> None:
+        """Count offsets for so long whose lock has ended by our clock."""
+        if count and slack:
+            self.fading.append((now + slack, count))
 
     def faded(self, now: float) -> bool:
         """Count those no longer whose time is over; return whether there were any."""
@@ -836,11 +838,13 @@ class ShareLedger:
     def expire(self, now: float) -> None:
         """Note the locks that have ended by the clock."""
         for leader in self._leaders.values():
+            if leader.fading:
+                self._fade(leader, now)
             for partition in list(leader.waiting.values()):
                 for run, group in partition.expired(now):
                     before = leader.locked
                     self._fail_waiting(leader, run, group, _EXPIRED)
-                    leader.fade(before - leader.locked, now + run.lease.slack)
+                    leader.fade(before - leader.locked, now, run.lease.slack)
                 if not partition.groups:
                     leader.waiting.pop(partition.tp, None)
         for lease in self._expiries.due(now):
@@ -848,11 +852,13 @@ class ShareLedger:
             before = leader.locked
             for first, last in lease.expired(now):
                 self._lose(leader, lease, first, last, _EXPIRED)
-            leader.fade(before - leader.locked, now + lease.slack)
+            leader.fade(before - leader.locked, now, lease.slack)
             lease.drop_expired(now)
             self._expiries.add(lease)
-        faded = [leader.faded(now) for leader in self._leaders.values()]
-        if any(faded):  # there is room for all, not only where something was locked
+
+    def _fade(self, leader: _Leader, now: float) -> None:
+        if leader.faded(now):
+            # There is room for all, not only where something was locked.
             for node_id in self._leaders:
                 self._listener.notify(node_id)
 
@@ -864,9 +870,9 @@ class ShareLedger:
             for partition in leader.waiting.values()
             for group in partition.groups
         ]
-        waiting += [
-            until for leader in self._leaders.values() for until, _ in leader.fading
-        ]
+        for leader in self._leaders.values():
+            if leader.fading:
+                waiting += [until for until, _ in leader.fading]
         soonest = min(self._expiries.first(), min(waiting, default=NEVER))
         return None if soonest == NEVER else soonest
 
