@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -14,17 +15,19 @@ import pytest
 
 import kafkaio
 from kafkaio.admin import Admin, ConfigChange, ConfigResource, ConfigResourceType
-from kafkaio.errors import DeserializationError, UsageError
+from kafkaio.errors import BrokerError, DeserializationError, UsageError
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.kafka_versions("newest")]
 
+#: In this loop, and in a thread of its own.
+THREADED = pytest.mark.parametrize("io_thread", [False, True])
 #: Makes a share consumer of the test's group.
 Make: TypeAlias = Callable[..., kafkaio.ShareConsumer]
-#: Seconds within which another member gets what was released.
-SOON = 2.0
+#: Seconds in which nothing more comes.
+QUIET = 0.4
 
 
 @pytest.fixture
@@ -65,21 +68,21 @@ async def send(kafka: Kafka, topic: str, count: int, first: int = 0) -> list[byt
     return values
 
 
-async def drain(
-    share: kafkaio.ShareConsumer, quiet: float = SOON
-) -> list[kafkaio.ShareRecord]:
-    """Accept what there is, until nothing came for some time."""
+async def drain(share: kafkaio.ShareConsumer, count: int) -> list[kafkaio.ShareRecord]:
+    """Accept so many records; no more may come."""
     got: list[kafkaio.ShareRecord] = []
-    while records := await share.poll(timeout=quiet):
+    while records := await share.poll(timeout=10 if len(got) < count else QUIET):
         for record in records:
             record.ack()
         got += records
     await share.flush()
+    assert len(got) == count
     return got
 
 
+@THREADED
 async def test_several_tasks_acknowledge(
-    real_kafka: Kafka, topic: TopicFactory, make: Make
+    real_kafka: Kafka, topic: TopicFactory, make: Make, io_thread: bool
 ) -> None:
     name = topic()
     values = await send(real_kafka, name, 200)
@@ -94,7 +97,8 @@ async def test_several_tasks_acknowledge(
                 await record.acked
             done.append(record.value)
 
-    async with make(name) as share, asyncio.TaskGroup() as tasks:
+    share = make(name, io_thread=io_thread)
+    async with share, asyncio.TaskGroup() as tasks:
         for number in range(4):
             tasks.create_task(work(number))
         taken = 0
@@ -113,7 +117,7 @@ async def test_several_tasks_acknowledge(
         await iterator.aclose()
     assert Counter([*done, last.value]) == Counter(values)
     async with make(name) as other:
-        assert await drain(other, 1.0) == []
+        await drain(other, 0)
 
 
 async def leave_by_break(share: kafkaio.ShareConsumer) -> None:
@@ -150,6 +154,7 @@ async def leave_by_cancellation(share: kafkaio.ShareConsumer) -> None:
     await asyncio.wait([task])
 
 
+@THREADED
 @pytest.mark.parametrize(
     "leave", [leave_by_break, leave_by_exception, leave_by_cancellation]
 )
@@ -158,14 +163,15 @@ async def test_a_loop_that_is_left(
     topic: TopicFactory,
     make: Make,
     leave: Callable[[kafkaio.ShareConsumer], Awaitable[None]],
+    io_thread: bool,
 ) -> None:
     name = topic()
     await send(real_kafka, name, 20)
-    async with make(name) as share, make(name) as other:
+    async with make(name, io_thread=io_thread) as share, make(name) as other:
         await leave(share)
         await share.flush()
         # At once, and not when their locks end.
-        found = await drain(other)
+        found = await drain(other, 15)
         assert sorted(record.offset for record in found) == [*range(5, 20)]
         assert {record.delivery_count for record in found} == {2}
         numbers = share.statistics()
@@ -173,19 +179,21 @@ async def test_a_loop_that_is_left(
         assert (numbers.in_flight, numbers.buffered) == (0, 0)
 
 
+@THREADED
 async def test_implicit_acknowledgement(
-    real_kafka: Kafka, topic: TopicFactory, make: Make
+    real_kafka: Kafka, topic: TopicFactory, make: Make, io_thread: bool
 ) -> None:
     name = topic()
     await send(real_kafka, name, 20)
-    async with make(name, acknowledgement="implicit") as share, make(name) as other:
+    share = make(name, acknowledgement="implicit", io_thread=io_thread)
+    async with share, make(name) as other:
         async for record in share:
             if record.offset == 2:
                 record.reject()
             if record.offset == 5:
                 break
         assert await share.commit() == {TopicPartition(name, 0): None}
-        found = await drain(other)
+        found = await drain(other, 15)
         assert sorted(record.offset for record in found) == [*range(5, 20)]
         numbers = share.statistics()
         assert (numbers.accepted, numbers.rejected) == (4, 1)
@@ -198,15 +206,16 @@ async def test_implicit_acknowledgement(
         assert share.statistics().accepted == 7
 
 
+@THREADED
 async def test_what_was_fetched_ahead_of_the_last_poll_is_given_back(
-    real_kafka: Kafka, topic: TopicFactory, make: Make
+    real_kafka: Kafka, topic: TopicFactory, make: Make, io_thread: bool
 ) -> None:
     name = topic()
     await send(real_kafka, name, 20)
-    async with make(name) as share, make(name) as other:
+    async with make(name, io_thread=io_thread) as share, make(name) as other:
         taken = await share.poll(timeout=10, max_records=5)
         assert [record.offset for record in taken] == [*range(5)]
-        found = await drain(other)
+        found = await drain(other, 15)
         assert sorted(record.offset for record in found) == [*range(5, 20)]
         for record in taken:
             record.ack()
@@ -237,13 +246,13 @@ async def test_transactions_leave_no_locks(
                     _ = 1 // (number - 1)
     aborted = 0 if isolation == "read_committed" else 3
     async with make(name) as share:
-        found = await drain(share)
+        found = await drain(share, 9 + aborted)
         expected = Counter({b"0": 3, b"1": aborted, b"2": 3, b"3": 3})
         assert Counter(record.value for record in found) == +expected
         assert share.statistics().in_flight == 0
     # What was not acknowledged would come again.
     async with make(name) as other:
-        assert await drain(other) == []
+        await drain(other, 0)
         numbers = other.statistics()
         assert (numbers.acquired, numbers.redelivered) == (0, 0)
 
@@ -279,10 +288,13 @@ async def test_one_batch_among_two_members(
     assert min(shares) > 50
 
 
-async def test_batches(real_kafka: Kafka, topic: TopicFactory, make: Make) -> None:
+@THREADED
+async def test_batches(
+    real_kafka: Kafka, topic: TopicFactory, make: Make, io_thread: bool
+) -> None:
     name = topic()
     values = await send(real_kafka, name, 100)
-    async with make(name) as share:
+    async with make(name, io_thread=io_thread) as share:
         found: list[bytes | None] = []
         async for batch in share.batches(max_records=30, max_wait=0.1):
             found += batch.values()
@@ -321,7 +333,7 @@ async def test_a_value_that_cannot_be_deserialized(
             except DeserializationError as error:
                 errors += (error.topic_partition, error.offset) == ((name, 0), 1)
         # It is archived, or rejected: never a loop without an end.
-        assert await share.poll(timeout=1.5) == []
+        assert await share.poll(timeout=QUIET) == []
     assert (errors, found) == (deliveries, {0, 2})
 
 
@@ -337,7 +349,7 @@ async def test_a_shared_client_patterns_and_properties(
         )
         async with share:
             assert share.assignment == {TopicPartition(name, 0)}
-            assert len(await drain(share)) == 4
+            await drain(share, 4)
         assert client.statistics().state == "running"
     await send(real_kafka, name, 4)
     by_names = kafkaio.ShareConsumer[bytes, str].from_properties(
@@ -373,3 +385,75 @@ async def test_what_is_refused(
         third.ack()
     with pytest.raises(kafkaio.ClosedError):
         await share.poll(timeout=1)
+
+
+async def test_handlers_run_in_the_users_loop(
+    real_kafka: Kafka, topic: TopicFactory, make: Make
+) -> None:
+    name = topic()
+    await send(real_kafka, name, 60)
+    here, tries = asyncio.get_running_loop(), Counter[int]()
+    done = asyncio.Event()
+
+    async def handle(record: kafkaio.ShareRecord) -> None:
+        assert asyncio.get_running_loop() is here
+        tries[record.offset] += 1
+        if tries.total() == 62:
+            done.set()
+        await asyncio.sleep(0)
+        if record.offset == 7 and record.delivery_count < 3:
+            raise ValueError("again")
+        if record.offset == 9:
+            raise kafkaio.Reject("never")
+
+    async with make(name, io_thread=True) as share:
+        run = asyncio.create_task(share.run(handle, concurrency=5))
+        await done.wait()
+        with pytest.raises(UsageError, match="another task is reading"):
+            await share.poll(timeout=1)
+    await run
+    numbers = share.statistics()
+    assert (numbers.accepted, numbers.rejected, numbers.released) == (59, 1, 2)
+    assert tries == {n: 3 if n == 7 else 1 for n in range(60)}
+
+
+@pytest.mark.slow
+async def test_a_blocked_loop_keeps_its_locks(
+    real_kafka: Kafka, topic: TopicFactory, make: Make, admin: Admin, group: str
+) -> None:
+    name, lock = topic(), 1
+    try:
+        await configure(admin, group, "share.record.lock.duration.ms", "1000")
+    except BrokerError:  # the least that brokers allow by default
+        lock = 15
+        await configure(admin, group, "share.record.lock.duration.ms", "15000")
+    await send(real_kafka, name, 3)
+    async with make(name, io_thread=True) as share:
+        first, second, third = await share.poll(timeout=10)
+        time.sleep(2.5 * lock)  # noqa: ASYNC251  (what it is about)
+        first.ack()
+        await first.acked
+        before = second.lock_deadline
+        await asyncio.sleep(lock)
+        assert second.lock_deadline > before
+        assert not second.is_lost
+        for record in (second, third):
+            record.ack()
+        assert await share.commit() == {TopicPartition(name, 0): None}
+        assert share.statistics().lost == 0
+
+
+async def test_what_closing_releases_is_told_in_the_users_thread(
+    real_kafka: Kafka, topic: TopicFactory, make: Make
+) -> None:
+    name = topic()
+    await send(real_kafka, name, 3)
+    share = make(name, io_thread=True)
+    async with share:
+        first, second, _ = await share.poll(timeout=10)
+        first.ack()
+        await first.acked
+    # Closing has released what had no decision.
+    with pytest.raises(UsageError, match="it was released"):
+        second.ack()
+    assert not second.is_lost
