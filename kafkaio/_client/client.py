@@ -148,7 +148,8 @@ class Client(Closeable):
             timeout: seconds; ``default_api_timeout_ms`` by default.
 
         Raises:
-            BrokerNotAvailable: no bootstrap server answered in time; the message
+            BrokerNotAvailable: no bootstrap server answered in time, or the name of
+                none can be resolved (``bootstrap_resolve_timeout_ms``); the message
                 names each of them, the step that failed and the cause.
             AuthenticationError: the servers refuse the client's identity.
             ClosedError: the client was started before.

@@ -493,10 +493,11 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         stays. Each decision joins the next request to the leader; `flush` waits for it.
         ``acknowledgement="implicit"`` changes nothing here.
 
-        Twice ``concurrency`` records are locked at most (and ``max_in_flight``), so
-        that no lock runs for a record that no handler begins soon. With
-        ``acquire_mode="batch_optimized"`` leaders lock whole batches all the same: for
-        handlers that take long, ``record_limit`` leaves the rest to other members.
+        Twice ``concurrency`` records are locked at most, or as many as handlers begin
+        in 50 ms (and ``max_in_flight``), so that no lock runs for a record that no
+        handler begins soon. With ``acquire_mode="batch_optimized"`` leaders lock whole
+        batches all the same: for handlers that take long, ``record_limit`` leaves the
+        rest to other members.
 
         The locks of records whose handler runs are renewed (``renew_locks``), for
         ``max_processing_ms`` at most. A handler whose record is not locked any more is

@@ -125,7 +125,7 @@ class ShareCore:
             reader,
             may_fetch=self._may_fetch,
             start_soon=self._supervisor.start_soon,
-            on_answer=self.wake,
+            on_answer=self._answered,
         )
 
     # ---- start -----------------------------------------------------------------------
@@ -152,9 +152,11 @@ class ShareCore:
         self.cluster.observer.started("share_consumer", self.config.group_id, self)
 
     async def _begin(self, within: float | None) -> None:
-        with anyio.move_on_after(within):
-            if self.owns_cluster:
-                await self.cluster.start(within)
+        deadline = inf if within is None else now() + within
+        if self.owns_cluster:
+            # Outside of the scope below: it keeps the limit, and says what it lacks.
+            await self.cluster.start(within)
+        with anyio.CancelScope(deadline=deadline):
             self._undo += [
                 self.cluster.add_metadata_listener(self._on_metadata),
                 self.cluster.add_crash_listener(self.life.crashed),
@@ -409,6 +411,11 @@ class ShareCore:
     def wake(self) -> None:
         """See `EnginePort`."""
         self._leaders.wake()
+        if self.ledger.locked >= self.config.max_in_flight:
+            self._locks.notify()  # the program may have all of them now
+
+    def _answered(self, node_id: int) -> None:
+        self._leaders.wake_others(node_id)
         self._locks.notify()
 
     async def wait_for_news(self, until: float | None) -> None:
@@ -470,6 +477,10 @@ class ShareCore:
         self._acks.on_lost = handlers.lost
         self._bound(handlers)
 
+    def bound_work(self, handlers: HandlersPort) -> None:
+        """See `EnginePort`."""
+        self._bound(handlers)
+
     def end_work(self, handlers: HandlersPort) -> None:
         """See `EnginePort`."""
         self._handlers.pop(handlers, None)
@@ -521,8 +532,10 @@ class ShareCore:
     async def _watch_locks(self) -> None:
         """Report locks that have ended by the clock, and consumers that stall."""
         while True:
-            moment = now()
+            moment, before = now(), self.ledger.locked
             self.ledger.expire(moment)
+            if self.ledger.locked < before:
+                self._leaders.wake()  # there is room
             times = (self.ledger.next_expiry(), self._check_stall(moment))
             await self._locks.wait(
                 min((time for time in times if time is not None), default=None)
@@ -530,10 +543,14 @@ class ShareCore:
 
     def _check_stall(self, moment: float) -> float | None:
         """Report that nothing can be fetched; return when to check again."""
-        held = self.ledger.held
-        if self._is_stall_reported or held < self.config.max_in_flight:
+        # What costs least comes first: this runs after each answer.
+        most = self.config.max_in_flight
+        if self._is_stall_reported or self.ledger.locked < most:
             return None
         if not self._reader.wants or self._reader.buffered:
+            return None
+        held = self.ledger.held
+        if held < most:
             return None
         # Compared as it is waited for: a difference may be rounded the other way.
         due = self._decided_at + self.ledger.longest_lock

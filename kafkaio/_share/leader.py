@@ -68,6 +68,8 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 #: The wait of a fetch while records are in the user's hands, at first.
 _SHORT_WAIT: Final = 0.02
+#: Doubled so often, it exceeds any wait that an option can have.
+_LONGEST_DOUBLED: Final = 40
 #: Seconds before a turn that found nothing to send is repeated, at least.
 _LEAST_PAUSE: Final = 0.005
 #: The version of both requests that can renew locks (KIP-1222).
@@ -115,8 +117,8 @@ class LeaderParts(NamedTuple):
         room: how much.
         reader: takes what was fetched.
         fetching: whether anything may be fetched.
-        on_answer: called when a request has an answer, or will have none: there may be
-            room again, and locks may end at other times than before.
+        on_answer: called with a leader when a request to it has an answer, or will have
+            none: there may be room again, and locks may end at other times.
         on_end: called with a leader whose loop has ended.
     """
 
@@ -130,7 +132,7 @@ class LeaderParts(NamedTuple):
     room: ShareRoom
     reader: ReaderPort
     fetching: Fetching
-    on_answer: Callable[[], None]
+    on_answer: Callable[[int], None]
     on_end: Callable[[int], None]
 
 
@@ -191,8 +193,9 @@ class Leader:
                     has_sent = await self._turn()
                 except KafkaError as error:
                     self._failed(error)
-                    # The leader frees the rest with the connection.
-                    self._has_finished = self._is_finishing
+                    if self._is_finishing:
+                        # The leader frees the rest with the connection.
+                        self._has_finished = True
                     has_sent = False
                 if not has_sent and not self._has_finished:
                     await self._wakeup.wait(self._next_due(now()))
@@ -235,7 +238,7 @@ class Leader:
             parts.room.leave(self.node_id)
         if not wanted and not is_due:
             return False
-        if not self._is_connected():
+        if not self.is_connected:
             await self._connect()
             return True
         if not self.session.is_open:
@@ -258,7 +261,7 @@ class Leader:
         due = self._next_send(at)
         return due is not None and (due <= at or self._parts.acks.is_awaited)
 
-    def _wanted(self, at: float) -> list[TopicIdPartition]:
+    def _wanted(self, at: float) -> Sequence[TopicIdPartition]:
         """Return the partitions to fetch now; none if nothing is to be fetched."""
         parts = self._parts
         reader = parts.reader
@@ -295,9 +298,11 @@ class Leader:
         if connection is not None:
             connection.close()
         self.session.reset()
+        # Its turn, too: to connect again may take long.
+        parts.room.leave(self.node_id)
         parts.room.unanswered(self.node_id)
         parts.ledger.connection_lost(self.node_id, why, now())
-        parts.on_answer()
+        parts.on_answer(self.node_id)
 
     # ---- what to send ----------------------------------------------------------------
 
@@ -315,7 +320,9 @@ class Leader:
     ) -> bool:
         parts = self._parts
         grant = self._ask(0) if wanted else None
-        if grant is None and not is_due:
+        # Where nothing else makes room, decisions do not wait for others.
+        is_full = bool(wanted) and parts.ledger.locked >= parts.room.max_records
+        if grant is None and not is_due and not is_full:
             return False
         plan = parts.ledger.plan(self.node_id, at, may_renew=self._may_renew())
         freed = _decided(plan)
@@ -362,7 +369,9 @@ class Leader:
         parts = self._parts
         wait = parts.config.fetch_max_wait_ms / 1000
         if grant.is_scarce:
+            # Another leader may have records, and waits for the end of this turn.
             wait /= max(parts.fetching.leaders(), 1)
+            wait = min(wait, _SHORT_WAIT * 2 ** min(parts.room.quiet, _LONGEST_DOUBLED))
         freed = _decided(plan)
         # Others may be in the user's hands, and have no effect on this leader.
         in_hands = parts.ledger.locked_at(self.node_id) - freed
@@ -400,7 +409,7 @@ class Leader:
         try:
             self._fetched(await self._call(request, sent, wait), sent)
         finally:
-            parts.on_answer()
+            parts.on_answer(self.node_id)
 
     async def _acknowledge(self, plan: AckPlan | None, session: SessionPlan) -> None:
         parts = self._parts
@@ -415,7 +424,7 @@ class Leader:
         try:
             self._acknowledged(await self._call(request, sent, 0.0), sent)
         finally:
-            parts.on_answer()
+            parts.on_answer(self.node_id)
 
     def _by_id(
         self, plan: AckPlan | None
@@ -688,15 +697,17 @@ class Leader:
             await self._wakeup.wait(max(due, now() + _LEAST_PAUSE))
         session = self.session.close()
         self._has_finished = True
-        if session is not None and self._is_connected():
+        if session is not None and self.is_connected:
             await self._acknowledge(None, session)
         return True
 
-    def _is_connected(self) -> bool:
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, so that something may be left to send."""
         return self._connection is not None
 
     def _can_acknowledge(self) -> bool:
-        return self._is_connected() and self.session.is_open
+        return self.is_connected and self.session.is_open
 
 
 def _decided(plan: AckPlan | None) -> int:

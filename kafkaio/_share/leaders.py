@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -20,6 +21,7 @@ from kafkaio._share.acknowledging import Acknowledgements
 from kafkaio._share.leader import Fetching, Leader, LeaderParts
 from kafkaio._share.partitions import AssignedPartitions
 from kafkaio._share.ports import ReaderPort
+from kafkaio.errors import ClosedError
 from kafkaio.types import TopicPartition
 
 #: Seconds that a leader gets to answer the last requests, beyond the longest wait of a
@@ -39,7 +41,8 @@ class ShareLeaders:
         reader: takes what was fetched.
         may_fetch: whether the member may fetch.
         start_soon: starts a task in the background.
-        on_answer: called when a request was answered; it is to call `wake`.
+        on_answer: called with a leader that has answered a request; it is to call
+            `wake_others`.
 
     Attributes:
         connection_class: the connections of this consumer alone. Their end frees all
@@ -59,7 +62,7 @@ class ShareLeaders:
         *,
         may_fetch: Callable[[], bool],
         start_soon: Callable[[Child, str], None],
-        on_answer: Callable[[], None],
+        on_answer: Callable[[int], None],
     ) -> None:
         self.connection_class: ConnectionClass = ConnectionClass.FETCH.of(self)
         self.partitions: AssignedPartitions = AssignedPartitions(
@@ -130,7 +133,7 @@ class ShareLeaders:
 
     def _changed(self) -> None:
         if not self.is_stopped:
-            for node_id in self.partitions.nodes - self._leaders.keys():
+            for node_id in {*self.partitions.nodes} - self._leaders.keys():
                 self._start(node_id)
         self._report()
         self.wake()
@@ -143,19 +146,26 @@ class ShareLeaders:
             self._observer.rebalance(state, assigned, gone, ())
 
     def _start(self, node_id: int) -> None:
-        leader = self._leaders[node_id] = Leader(node_id, self._parts)
-        scope = self._scopes[node_id] = TaskScope()
+        leader, scope = Leader(node_id, self._parts), TaskScope()
 
         async def run() -> None:
             with scope:
                 await leader.run()
 
-        self._start_soon(run, f"share fetch from broker {node_id}")
+        with suppress(ClosedError):  # the loop ends, and with it everything else
+            self._start_soon(run, f"share fetch from broker {node_id}")
+            self._leaders[node_id], self._scopes[node_id] = leader, scope
 
     def wake(self) -> None:
         """Wake every leader: there is room, or somebody reads, or something changed."""
         for leader in self._leaders.values():
             leader.wake()
+
+    def wake_others(self, node_id: int) -> None:
+        """Wake every leader but one: its answer has made room."""
+        for leader in self._leaders.values():
+            if leader.node_id != node_id:
+                leader.wake()
 
     def wake_one(self, node_id: int) -> None:
         """Wake one leader, to which there is something to send."""
@@ -191,8 +201,11 @@ class ShareLeaders:
             deadline: a time of the loop's clock.
         """
         self.is_stopped = True
-        for leader in self._leaders.values():
+        for node_id, leader in self._leaders.items():
             leader.finish()
+            if not leader.is_connected:
+                # It may be connecting to a broker that hangs, and has nothing to send.
+                self._scopes[node_id].cancel()
         limit = now() + self._longest_wait + _LAST_ANSWERS
         with anyio.CancelScope(deadline=min(deadline, limit)):
             while self._leaders:

@@ -11,7 +11,7 @@ is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -85,6 +85,9 @@ class AssignedPartitions:
         # The leaders that were asked last. A partition that was taken away stays here:
         # it may come back when its leader has moved, and is locked at the old one.
         self._leaders: dict[TopicIdPartition, int] = {}
+        # Invariant: the assigned partitions with a leader, by leader. Each request asks
+        # for them, and ids cost more to hash than names.
+        self._by_leader: dict[int, list[TopicIdPartition]] = {}
         self._pauses: dict[TopicIdPartition, _Pause] = {}
         self._is_looking_up = False
 
@@ -185,6 +188,10 @@ class AssignedPartitions:
                 leaderless.add(tp.topic)
             else:
                 self._lead(each, tp, leader)
+        self._by_leader = {}
+        for each in self._assigned:
+            if (node_id := self._leaders.get(each)) is not None:
+                self._by_leader.setdefault(node_id, []).append(each)
         if leaderless:
             self._cluster.request_refresh(*sorted(leaderless))
         if has_unknown and not self._is_looking_up:
@@ -203,24 +210,22 @@ class AssignedPartitions:
         self._leaders[each] = leader
 
     @property
-    def nodes(self) -> frozenset[int]:
+    def nodes(self) -> Collection[int]:
         """The leaders of the partitions."""
-        leaders = self._leaders
-        return frozenset(leaders[each] for each in self._assigned if each in leaders)
+        return self._by_leader.keys()
 
-    def at(self, node_id: int, moment: float) -> list[TopicIdPartition]:
+    def at(self, node_id: int, moment: float) -> Sequence[TopicIdPartition]:
         """Return the partitions that a leader is asked for now."""
-        leaders, pauses = self._leaders, self._pauses
+        its, pauses = self._by_leader.get(node_id, ()), self._pauses
+        if not pauses:
+            return its
         return [
-            each
-            for each in self._assigned
-            if leaders.get(each) == node_id
-            and (each not in pauses or pauses[each].until <= moment)
+            each for each in its if each not in pauses or pauses[each].until <= moment
         ]
 
     def leads(self, node_id: int) -> bool:
         """Whether a broker leads any of the partitions."""
-        return any(self._leaders.get(each) == node_id for each in self._assigned)
+        return node_id in self._by_leader
 
     # ---- pauses ----------------------------------------------------------------------
 

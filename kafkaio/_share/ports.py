@@ -126,6 +126,9 @@ class WorkPort(Protocol):
     def begin_work(self, handlers: HandlersPort) -> None:
         """Have closing wait for these, up to its time limit, until `end_work`."""
 
+    def bound_work(self, handlers: HandlersPort) -> None:
+        """Note that ``most_records`` of these has changed."""
+
     def end_work(self, handlers: HandlersPort) -> None:
         """Note that these have ended."""
 

@@ -73,6 +73,10 @@ OnError: TypeAlias = (
 
 #: Records that are locked for each handler: the one that it works on, and the next.
 _AHEAD: Final = 2
+#: Or as many as handlers begin in so many seconds, if these are more.
+_SOON: Final = 0.05
+#: By how much that has to change.
+_CHANGE: Final = 1.25
 _WORDS: Final = {ACCEPT: "accepted", RELEASE: "released", REJECT: "rejected"}
 
 
@@ -272,6 +276,10 @@ class ShareRunner:
         self._is_waking = False
         # Records that are worked on, and batches that cannot be read.
         self._running = 0
+        # How many may be locked; and how many were begun since a time.
+        self._most = _AHEAD * concurrency
+        self._begun = 0
+        self._since = 0.0
         self._failure: Exception | None = None
         # No more records begin; the run ends when those that have begun are done, with
         # this error if there is one.
@@ -287,6 +295,8 @@ class ShareRunner:
         Raises:
             Exception: an error of reading, or what cannot be decided.
         """
+        self._since = now()
+        self._reads.time_slice.start()  # its clock is read for each record
         try:
             with self._reads.dividing(Holder("run")):
                 self._engine.begin_work(self)
@@ -315,7 +325,7 @@ class ShareRunner:
     @property
     def most_records(self) -> int:
         """How many records may be locked."""
-        return _AHEAD * self._concurrency
+        return self._most
 
     @property
     def max_processing(self) -> float | None:
@@ -487,6 +497,7 @@ class ShareRunner:
         if record is None and (record := self._read_on()) is None:
             return None
         self._running += 1
+        self._begun += 1
         if not self._is_waking:
             self._wake_worker()
         return record  # type: ignore[no-any-return]  # a share record
@@ -500,7 +511,24 @@ class ShareRunner:
                 return record
         if reader.errors:
             self._engine.notify()  # the caller's task raises them
+        else:
+            self._starve()
         return None
+
+    def _starve(self) -> None:
+        # A worker finds no record. Handlers that take less time than a fetch would wait
+        # for one most of the time, if no more were locked than they begin meanwhile.
+        moment = now()
+        seconds = moment - self._since
+        if seconds < _SOON:
+            return
+        least = _AHEAD * self._concurrency
+        most = max(least, round(self._begun / seconds * _SOON))
+        self._since, self._begun = moment, 0
+        is_other = most == least or not 1 / _CHANGE < most / self._most < _CHANGE
+        if is_other and most != self._most:
+            self._most = most
+            self._engine.bound_work(self)
 
     def _begin(self, record: AnyShareRecord, convert: Deserialize) -> Awaitable[object]:
         # Deserialize a record, and call the handler.

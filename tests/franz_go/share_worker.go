@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -59,6 +58,5 @@ func main() {
 		}
 	}
 	client.Close()
-	time.Sleep(0)
 	fmt.Println("left")
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from kafkaio.testing import Broker
+from tests.support import share_workers
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -35,10 +37,11 @@ _ENDED: Final = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
 
 
 class Compiled(NamedTuple):
-    """The compiled tests, and the folder of their source."""
+    """The compiled tests, the folder of their source, and a worker of share groups."""
 
     program: Path
     folder: Path
+    worker: Path
 
 
 def go(*arguments: str, folder: Path) -> str:
@@ -57,7 +60,10 @@ def kgo(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     program = folder / "kgo.test"
     go("test", "-c", "-o", str(program), PACKAGE, folder=folder)
     module = go("list", "-m", "-f", "{{.Dir}}", MODULE, folder=folder)
-    return Compiled(program, Path(module) / "pkg/kgo")
+    worker = folder / "worker"
+    shutil.copy(Path(__file__).with_name("share_worker.go"), folder / "main.go")
+    go("build", "-o", str(worker), ".", folder=folder)
+    return Compiled(program, Path(module) / "pkg/kgo", worker)
 
 
 async def run(kgo: Compiled, broker: Broker, pattern: str) -> Mapping[str, str]:
@@ -99,12 +105,39 @@ async def test_chains_of_consumers(kgo: Compiled, release: str) -> None:
     assert passed <= {name for name, how in ended.items() if how == "PASS"}
 
 
+#: Chains of share consumers that accept, release and reject, while members come and
+#: are closed; acknowledgements at the end; offsets that are altered.
+SHARED: Final = (
+    "TestShareGroup",
+    "TestShareGroupETL",
+    "TestShareGroupAckOnClose",
+    "TestShareGroupOffsetsAdmin",
+)
+
+
+@pytest.mark.parametrize("release", ["4.2", "4.4"])
+async def test_share_groups(kgo: Compiled, release: str) -> None:
+    async with Broker(nodes=3, as_version=release) as broker:
+        ended = await run(kgo, broker, f"^({'|'.join(SHARED)})$")
+    assert {ended.get(name) for name in SHARED} == {"PASS"}
+
+
+async def test_a_share_consumer(kgo: Compiled) -> None:
+    config = {
+        "group.share.min.heartbeat.interval.ms": 100,
+        "group.share.heartbeat.interval.ms": 200,
+    }
+    topics = {share_workers.TOPIC: share_workers.PARTITIONS}
+    async with Broker(nodes=3, topics=topics, config=config) as broker:
+        await share_workers.check_work([kgo.worker], broker)
+
+
 async def test_everything(kgo: Compiled) -> None:
-    # Share groups are not served, and logins need brokers of their own: it skips both.
+    # Logins need brokers of their own: it skips them.
     async with Broker(nodes=3) as broker:
         ended = await run(kgo, broker, ".")
     skipped = {name for name, how in ended.items() if how == "SKIP"}
-    others = {name for name in skipped if not re.search("Share|SCRAM|OAuth", name)}
+    others = {name for name in skipped if not re.search("SCRAM|OAuth", name)}
     assert others <= {"TestIssueProduceBrokerTooOldFailsRecords"}
     assert "FAIL" not in ended.values()
     assert {name for name, how in ended.items() if how == "PASS"} >= set(CHAINS)

@@ -340,7 +340,6 @@ async def share_refusals(admin: Admin, topic: str, busy: str, idle: str) -> list
     ]
 
 
-@pytest.mark.not_embedded("it has no share groups")
 async def test_it_tells_of_share_groups_what_javas_tells(
     real_kafka_cluster: Kafka, cluster_topic: TopicFactory
 ) -> None:

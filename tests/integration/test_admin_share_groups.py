@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.kafka_versions("newest"),
 ]
-not_embedded = pytest.mark.not_embedded("it has no share groups and no streams groups")
+not_embedded = pytest.mark.not_embedded("it has no streams groups")
 
 
 @pytest.fixture
@@ -101,7 +101,6 @@ async def test_a_share_group_from_its_first_member_to_its_end(
     assert await admin.delete_share_groups([group]) == {group: None}
 
 
-@not_embedded
 async def test_offsets_of_a_share_group(
     admin: Admin, cluster_topic: TopicFactory, group: str
 ) -> None:

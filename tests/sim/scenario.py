@@ -317,6 +317,7 @@ _SHARE_FAULTS: Final[Mapping[Kind, int]] = {
     Kind.JOIN: 5,
     Kind.STALL: 10,
     Kind.FREEZE: 3,
+    Kind.EXPEL: 4,
 }
 #: Every way to read; see `tests.sim.styles`.
 _STYLES: Final = ("iterate", "poll", "batches", "delay", "hold", "wait", "lanes", "run")
@@ -447,7 +448,7 @@ def sharing(seed: int) -> Scenario:
     Args:
         seed: everything random is drawn from it.
     """
-    calm = {Kind.CRASH, Kind.CANCEL, Kind.LEAVE, Kind.JOIN, Kind.STALL}
+    calm = {Kind.CRASH, Kind.CANCEL, Kind.LEAVE, Kind.JOIN, Kind.STALL, Kind.EXPEL}
     weights = {
         kind: weight
         for kind, weight in _SHARE_FAULTS.items()
@@ -460,7 +461,7 @@ def sharing(seed: int) -> Scenario:
         keys=12,
         period=0.2,
         fault_every=6.0,
-        styles=("iterate", "implicit", "batches", "poll"),
+        styles=("iterate", "implicit", "batches", "poll", "run"),
         weights=weights,
         producer_options={"metadata_max_age_ms": 30_000},
         shares=True,

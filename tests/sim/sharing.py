@@ -390,6 +390,9 @@ class _User:
             if chance < 0.1:
                 entry.decision = "reject"
                 raise Reject("never")
+            if chance < 0.15:
+                entry.decision = "release"
+                raise RuntimeError("a handler's own error")
             if not record.is_lost:
                 entry.decision = "accept"
 

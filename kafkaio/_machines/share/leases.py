@@ -27,17 +27,18 @@ class Lease:
         open: how many of its offsets are locked as far as is known.
         renew_at: when locks are to be renewed.
         renewing: how many runs of renewals are in flight.
-        lock: the duration of its locks, in seconds.
+        slack: seconds by which the leader's locks may end later than by our clock,
+            which counts from when the request was sent.
     """
 
     __slots__ = (
         "_handed",
         "_locks",
         "acquired",
-        "lock",
         "open",
         "renew_at",
         "renewing",
+        "slack",
         "tp",
     )
 
@@ -49,7 +50,7 @@ class Lease:
         self.open: int = acquired.last - acquired.first + 1
         self.renew_at: float = NEVER
         self.renewing: int = 0
-        self.lock: float = lock
+        self.slack: float = 0.0
         # First offset, last offset and deadline: mostly one, more where some were
         # renewed and others not.
         self._locks: list[tuple[int, int, float]] = [

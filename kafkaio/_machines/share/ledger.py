@@ -244,6 +244,8 @@ class _Leader:
         waiting: the partitions with groups.
         renewals: when leases are to be renewed.
         locked: how many offsets are locked as far as is known.
+        fading: until when, and how many more: their locks have ended by our clock, and
+            end at the leader a little later.
         plan: the plan in flight.
         has_renewed: whether it has renewed locks. Until then renewals go apart.
         refusals: how many renewals of single offsets it has refused in a row.
@@ -252,6 +254,7 @@ class _Leader:
     """
 
     __slots__ = (
+        "fading",
         "has_renewed",
         "lock",
         "locked",
@@ -274,6 +277,7 @@ class _Leader:
         self.waiting: dict[TopicPartition, _Partition] = {}
         self.renewals: Timetable = Timetable(_renew_at)
         self.locked: int = 0
+        self.fading: list[tuple[float, int]] = []
         self.plan: AckPlan | None = None
         self.has_renewed: bool = False
         self.refusals: int = 0
@@ -284,6 +288,22 @@ class _Leader:
     def margin(self) -> float:
         """Seconds before its end at which a lock ends soon."""
         return min(_MARGIN * self.lock, _LONGEST_MARGIN)
+
+    @property
+    def all_locked(self) -> int:
+        """Those that are locked, and those that are fading."""
+        return self.locked + sum(count for _, count in self.fading)
+
+    def fade(self, count: int, until: float) -> None:
+        """Count offsets until then whose lock has ended by our clock."""
+        if count:
+            self.fading.append((until, count))
+
+    def faded(self, now: float) -> bool:
+        """Count those no longer whose time is over; return whether there were any."""
+        before = len(self.fading)
+        self.fading = [each for each in self.fading if each[0] > now]
+        return len(self.fading) < before
 
     def partition(self, tp: TopicPartition) -> _Partition:
         """Return a partition; make it if need be."""
@@ -370,13 +390,22 @@ class ShareLedger:
 
     @property
     def locked(self) -> int:
-        """How many offsets are locked as far as is known: held, or not answered."""
-        return sum(leader.locked for leader in self._leaders.values())
+        """How many offsets may be locked: held, not answered, or just run out.
+
+        A lock ends at the leader later than by our clock, by no more than the time from
+        the request to its answer. It counts for as long.
+        """
+        return sum(leader.all_locked for leader in self._leaders.values())
 
     def locked_at(self, node_id: int) -> int:
         """The same for one leader."""
         leader = self._leaders.get(node_id)
-        return 0 if leader is None else leader.locked
+        return 0 if leader is None else leader.all_locked
+
+    @property
+    def fading(self) -> int:
+        """How many of them have run out by our clock."""
+        return self.locked - sum(leader.locked for leader in self._leaders.values())
 
     @property
     def held(self) -> int:
@@ -446,18 +475,32 @@ class ShareLedger:
         _check_ranges(tp, ranges)
         if not ranges:
             return ()
-        partition = leader.partition(tp)
-        for lease, each in _check_overlaps(partition, ranges):
+        again = _check_overlaps(leader.partition(tp), ranges)
+        # A partition has one leader: the others have freed what they had of it.
+        for other in self._leaders.values():
+            if other is not leader and tp in other.partitions:
+                why = f"broker {node_id} leads the partition now"
+                self.partition_lost(other.node_id, tp, why, now)
+        for lease, each in again:
             self._delivered_again(leader, lease, each)
         partition = leader.partition(tp)
-        return tuple(self._lease(leader, partition, each, sent_at) for each in ranges)
+        slack = max(0.0, now - sent_at)
+        return tuple(
+            self._lease(leader, partition, each, sent_at, slack) for each in ranges
+        )
 
     def _lease(
-        self, leader: _Leader, partition: _Partition, each: AcquiredRange, since: float
+        self,
+        leader: _Leader,
+        partition: _Partition,
+        each: AcquiredRange,
+        since: float,
+        slack: float,
     ) -> Acquired:
         tp = partition.tp
         acquired = Acquired(tp.topic, tp.partition, *each, leader.node_id, self)
         lease = Lease(acquired, tp, since, leader.lock)
+        lease.slack = slack
         self._leases[acquired] = lease
         partition.add(lease)
         leader.locked += lease.open
@@ -614,7 +657,7 @@ class ShareLedger:
             if code is None:
                 self._again(leader, tp, group, now, in_doubt=True)
             elif code == ErrorCode.NONE:
-                self._accepted(leader, group, plan.sent_at)
+                self._accepted(leader, group, plan.sent_at, now)
             elif code == ErrorCode.INVALID_RECORD_STATE:
                 self._not_locked(leader, tp, group, now)
             elif code in _NO_LEADER:
@@ -659,20 +702,25 @@ class ShareLedger:
             else:
                 self._refused(leader, tp, group, code, now)
 
-    def _accepted(self, leader: _Leader, group: Group, sent_at: float) -> None:
+    def _accepted(
+        self, leader: _Leader, group: Group, sent_at: float, now: float
+    ) -> None:
         renewed = group.renewals()
         if renewed:
             leader.has_renewed, leader.refusals = True, 0
             deadline = sent_at + leader.lock
             for run in renewed:
                 run.lease.renewed(run.first, run.last, deadline)
-                self._release_lost(leader, run, sent_at)
+                run.lease.slack = max(run.lease.slack, now - sent_at)
+                self._release_lost(leader, run, sent_at, now)
             self._end_renewals(leader, group, self._renew_after(sent_at, leader.lock))
             for run in renewed:
                 self._listener.renewed(run.lease.acquired, run.first, run.last)
         self._confirm(leader, group.decisions())
 
-    def _release_lost(self, leader: _Leader, run: Run, since: float) -> None:
+    def _release_lost(
+        self, leader: _Leader, run: Run, since: float, now: float
+    ) -> None:
         # The answer came after the end of the lock by our clock. What was lost then is
         # locked for as long again, and nobody works on it.
         partition = leader.partition(run.lease.tp)
@@ -680,7 +728,7 @@ class ShareLedger:
         for first, last in run.lease.lost(run.first, run.last):
             if not partition.overlapping(first, last):
                 each = AcquiredRange(first, last, count)
-                acquired = self._lease(leader, partition, each, since)
+                acquired = self._lease(leader, partition, each, since, now - since)
                 acquired.decide_range(first, last, RELEASE)
 
     def _refused(
@@ -767,6 +815,7 @@ class ShareLedger:
         for tp in list(leader.partitions):
             self.partition_lost(node_id, tp, why, now)
         leader.plan = None
+        leader.fading.clear()
 
     def partition_lost(
         self, node_id: int, tp: TopicPartition, why: str, now: float
@@ -789,15 +838,23 @@ class ShareLedger:
         for leader in self._leaders.values():
             for partition in list(leader.waiting.values()):
                 for run, group in partition.expired(now):
+                    before = leader.locked
                     self._fail_waiting(leader, run, group, _EXPIRED)
+                    leader.fade(before - leader.locked, now + run.lease.slack)
                 if not partition.groups:
                     leader.waiting.pop(partition.tp, None)
         for lease in self._expiries.due(now):
             leader = self._leaders[lease.acquired.node_id]
+            before = leader.locked
             for first, last in lease.expired(now):
                 self._lose(leader, lease, first, last, _EXPIRED)
+            leader.fade(before - leader.locked, now + lease.slack)
             lease.drop_expired(now)
             self._expiries.add(lease)
+        faded = [leader.faded(now) for leader in self._leaders.values()]
+        if any(faded):  # there is room for all, not only where something was locked
+            for node_id in self._leaders:
+                self._listener.notify(node_id)
 
     def next_expiry(self) -> float | None:
         """When `expire` is to be called next."""
@@ -806,6 +863,9 @@ class ShareLedger:
             for leader in self._leaders.values()
             for partition in leader.waiting.values()
             for group in partition.groups
+        ]
+        waiting += [
+            until for leader in self._leaders.values() for until, _ in leader.fading
         ]
         soonest = min(self._expiries.first(), min(waiting, default=NEVER))
         return None if soonest == NEVER else soonest

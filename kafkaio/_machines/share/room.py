@@ -50,6 +50,7 @@ class ShareRoom:
 
     Attributes:
         max_records: the most records that are locked at a time; it can be changed.
+        quiet: how many answers in a row brought nothing, over all leaders.
     """
 
     __slots__ = (
@@ -61,6 +62,7 @@ class ShareRoom:
         "_reserved",
         "_waiting",
         "max_records",
+        "quiet",
     )
 
     def __init__(
@@ -78,6 +80,7 @@ class ShareRoom:
         self._idle = set[int]()
         # The most records that an answer brought beyond what was asked for.
         self._excess = 0
+        self.quiet: int = 0
 
     def __repr__(self) -> str:
         return (
@@ -139,8 +142,10 @@ class ShareRoom:
         if grant is not None:
             self._excess = max(self._excess, acquired - grant.records)
         if acquired:
+            self.quiet = 0
             self._idle.discard(node_id)
         else:
+            self.quiet += 1
             self._idle.add(node_id)
 
     def unanswered(self, node_id: int) -> None:

@@ -274,6 +274,9 @@ class _RunEngine:
         across = self._handlers[handlers] = _HandlersAcross(handlers, self._mirrors)
         self._core.begin_work(across)
 
+    def bound_work(self, handlers: HandlersPort) -> None:
+        self._core.bound_work(self._handlers[handlers])
+
     def end_work(self, handlers: HandlersPort) -> None:
         self._core.end_work(self._handlers.pop(handlers))
 

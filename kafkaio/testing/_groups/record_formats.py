@@ -1,4 +1,4 @@
-"""Schemas of the values of a KIP-848 group in ``__consumer_offsets``.
+"""Schemas of the values of KIP-848 and share groups in ``__consumer_offsets``.
 
 They are Kafka's; the names of the fields follow those of the generated messages.
 """
@@ -203,3 +203,53 @@ class PatternValue(Value):
     topics: list[str] = field(default_factory=list)
     version: int = 0
     timestamp: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareMemberValue(Value):
+    """A member and its subscription."""
+
+    NAME: ClassVar[str] = "ShareGroupMemberMetadataValue"
+    SCHEMA: ClassVar[tuple[Field, ...]] = (
+        Field("rack_id", "string", _ALL, nullable=_ALL),
+        Field("client_id", "string", _ALL),
+        Field("client_host", "string", _ALL),
+        Field("subscribed_topic_names", "string", _ALL, array=True),
+    )
+
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareGroupValue(Value):
+    """The group's epoch, and a hash of the topics, to notice that they changed."""
+
+    NAME: ClassVar[str] = "ShareGroupMetadataValue"
+    SCHEMA: ClassVar[tuple[Field, ...]] = (
+        Field("epoch", "int32", _ALL),
+        Field("metadata_hash", "int64", _ALL),
+    )
+
+    epoch: int = 0
+    metadata_hash: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareCurrentValue(Value):
+    """The current assignment of a member."""
+
+    NAME: ClassVar[str] = "ShareGroupCurrentMemberAssignmentValue"
+    SCHEMA: ClassVar[tuple[Field, ...]] = (
+        Field("member_epoch", "int32", _ALL),
+        Field("previous_member_epoch", "int32", _ALL),
+        Field("state", "int8", _ALL),
+        Field("assigned_partitions", TopicPartitions, _ALL, array=True),
+    )
+
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: int = 0
+    assigned_partitions: list[TopicPartitions] = field(default_factory=list)

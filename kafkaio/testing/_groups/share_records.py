@@ -7,16 +7,17 @@ the share partitions say so (see ``kafkaio.testing._share.states``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from kafkaio.protocol._codec import decode
-from kafkaio.protocol._message import Field
 from kafkaio.testing._groups.assignors import Slot
 from kafkaio.testing._groups.describe import by_topic
 from kafkaio.testing._groups.kip848_records import Image
 from kafkaio.testing._groups.record_formats import (
+    ShareCurrentValue,
+    ShareGroupValue,
+    ShareMemberValue,
     TargetEpochValue,
     TargetValue,
     TopicPartitions,
@@ -25,7 +26,6 @@ from kafkaio.testing._groups.record_formats import (
 from kafkaio.testing._groups.records import key_parts, part_key
 from kafkaio.testing._groups.share import ShareGroup, ShareMember
 
-_ALL: Final = (0, 0)
 _Slots: TypeAlias = frozenset[Slot]
 _VERSION_BYTES: Final = 2
 
@@ -38,56 +38,6 @@ class ShareKind(IntEnum):
     TARGET_EPOCH = 12
     TARGET = 13
     CURRENT = 14
-
-
-@dataclass(slots=True, kw_only=True)
-class ShareMemberValue(Value):
-    """A member and its subscription."""
-
-    NAME: ClassVar[str] = "ShareGroupMemberMetadataValue"
-    SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("rack_id", "string", _ALL, nullable=_ALL),
-        Field("client_id", "string", _ALL),
-        Field("client_host", "string", _ALL),
-        Field("subscribed_topic_names", "string", _ALL, array=True),
-    )
-
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True, kw_only=True)
-class ShareGroupValue(Value):
-    """The group's epoch, and a hash of the topics, to notice that they changed."""
-
-    NAME: ClassVar[str] = "ShareGroupMetadataValue"
-    SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("epoch", "int32", _ALL),
-        Field("metadata_hash", "int64", _ALL),
-    )
-
-    epoch: int = 0
-    metadata_hash: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class ShareCurrentValue(Value):
-    """The current assignment of a member."""
-
-    NAME: ClassVar[str] = "ShareGroupCurrentMemberAssignmentValue"
-    SCHEMA: ClassVar[tuple[Field, ...]] = (
-        Field("member_epoch", "int32", _ALL),
-        Field("previous_member_epoch", "int32", _ALL),
-        Field("state", "int8", _ALL),
-        Field("assigned_partitions", TopicPartitions, _ALL, array=True),
-    )
-
-    member_epoch: int = 0
-    previous_member_epoch: int = 0
-    state: int = 0
-    assigned_partitions: list[TopicPartitions] = field(default_factory=list)
 
 
 _VALUES: Final[Mapping[ShareKind, type[Value]]] = {

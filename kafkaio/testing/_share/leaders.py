@@ -120,15 +120,12 @@ class ShareLeaders:
             int(self.config(group, "record.lock.duration.ms")) / 1000,
             int(self.config(group, "delivery.count.limit")),
             int(self.config(group, "partition.max.record.locks")),
+            self.config(group, "renew.acknowledge.enable") != "false",
         )
 
     def is_committed_only(self, group: str) -> bool:
         """Whether a group sees only records of committed transactions."""
         return self.config(group, "isolation.level") == "read_committed"
-
-    def may_renew(self, group: str) -> bool:
-        """Whether members may renew their locks."""
-        return self.config(group, "renew.acknowledge.enable") != "false"
 
     # ---- sessions ----------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from kafkaio.testing._share.inflight import NOBODY, Delivery, InFlight, RecordSt
 _LEAST_ALONE: Final = 3
 #: The lowest number of deliveries from which on fewer records come at once.
 _LEAST_THROTTLED: Final = 2
+_NO_RENEWAL: Final = "Renewing acquisition locks is not enabled for the group."
 
 
 class AckType(IntEnum):
@@ -70,11 +71,13 @@ class ShareLimits:
         lock_duration: seconds.
         delivery_limit: how often a record is delivered at most.
         max_locks: the most records in flight.
+        may_renew: whether members may renew their locks.
     """
 
     lock_duration: float = 30.0
     delivery_limit: int = 5
     max_locks: int = 2000
+    may_renew: bool = True
 
     @property
     def throttled_from(self) -> int:
@@ -409,10 +412,12 @@ class SharePartition:
                 if one.last < self.start:
                     continue
                 for found in self._decisions(member, ack, one):
-                    if found[3] is AckType.RENEW:
+                    if found[3] is not AckType.RENEW:
+                        decided.append(found)
+                    elif self.limits.may_renew:
                         found[2].deadline = deadline
                     else:
-                        decided.append(found)
+                        raise Refusal(ErrorCode.INVALID_RECORD_STATE, _NO_RENEWAL)
         return decided
 
     def settle(self, decided: Decisions) -> None:

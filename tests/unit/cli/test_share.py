@@ -79,6 +79,13 @@ def test_options_that_need_each_other() -> None:
         assert result.err == f"kafkaio consume: {message}\n"
 
 
+def test_a_cluster_that_does_not_answer_is_named() -> None:
+    words = ("-b", "127.0.0.1:1", "--timeout", "0.5")
+    result = run("consume", "jobs", "--share", "workers", *words).check(1)
+    assert "the cluster did not answer" in result.err
+    assert "127.0.0.1:1" in result.err
+
+
 async def test_what_is_printed_is_accepted(broker: Broker) -> None:
     await send(broker, b"one", b"two", b"three")
     first = (await take("-c", "2")).check()

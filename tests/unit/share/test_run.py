@@ -60,12 +60,18 @@ class Running:
         self.heard = Heard()
         self.world.engine.observer = self.heard
         self.handlers: HandlersPort | None = None
+        self.bounds: list[int] = []
+        self.world.engine.bound_work = self.bound_work  # type: ignore[attr-defined]
         self.world.engine.begin_work = self._begin  # type: ignore[method-assign]
         self.world.engine.end_work = self._end  # type: ignore[method-assign]
         self.task: asyncio.Task[None] | None = None
 
     def _begin(self, handlers: HandlersPort) -> None:
         self.handlers = handlers
+
+    def bound_work(self, handlers: HandlersPort) -> None:
+        assert self.handlers is handlers
+        self.bounds.append(handlers.most_records)
 
     def _end(self, handlers: HandlersPort) -> None:
         assert self.handlers is handlers
@@ -171,6 +177,32 @@ async def test_so_many_handlers_run_and_the_rest_waits_in_the_reader(
         work.finish(*(each for each, gate in work.gates.items() if not gate.done()))
         await r.turns()
     assert (r.world.ledger.told(P0), r.world.ledger.told(P1)) == ("aaaaa", "aaaa")
+
+
+async def test_quick_handlers_may_have_more_records_and_slow_ones_fewer(
+    r: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 100.0
+    monkeypatch.setattr("kafkaio._share.run.now", lambda: clock)
+    work = Work()
+
+    async def handler(record: Any) -> None:
+        if record.offset >= 1000:
+            await work(record)
+
+    await r.start(handler, concurrency=10)
+    assert r.bounds == []
+    clock += 0.1
+    r.fetch(1000)
+    await r.turns()
+    assert r.bounds == [500]  # 1,000 in 0.1 s: 500 in 50 ms
+    clock += 0.1
+    r.fetch(10, 1000)
+    await r.turns()
+    clock += 3.0
+    work.finish(*range(1000, 1010))
+    await r.turns()
+    assert r.bounds == [500, 20]  # as many as there are handlers, and the next ones
 
 
 async def test_nothing_is_fetched_before_and_after(r: Running) -> None:

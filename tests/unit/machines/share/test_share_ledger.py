@@ -150,6 +150,34 @@ def test_a_later_delivery_of_what_is_held_was_freed_by_the_leader():
         ledger.answered(plan, {TP: 0}, 0.2, LOCK)
 
 
+def test_a_partition_has_one_leader():
+    ledger = Ledger()
+    (old,) = ledger.lock((0, 9))
+    (other,) = ledger.lock((0, 9), tp=UP)
+    old.decide(0, ACCEPT)
+    ledger.lock((3, 4), node=2, count=2)
+    (loss,) = ledger.log.losses
+    assert (loss.first_offset, loss.last_offset) == (1, 9)
+    assert "broker 2 leads the partition now" in str(loss)
+    assert len(ledger.log.failures) == 1
+    assert (ledger.locked_at(NODE), ledger.locked_at(2)) == (10, 2)
+    assert other.held == 10
+
+
+def test_locks_count_until_they_have_ended_at_the_leader():
+    ledger = Ledger()
+    ledger.acquired(NODE, TP, [AcquiredRange(0, 9, 1)], lock=LOCK, sent_at=0.0, now=0.5)
+    ledger.expire(10.0)
+    assert len(ledger.log.losses) == 1
+    assert (ledger.held, ledger.fading, ledger.locked_at(NODE)) == (0, 10, 10)
+    # The leader has locked them before it answered, by 0.5.
+    assert ledger.next_expiry() == 10.5
+    ledger.expire(10.5)
+    assert ledger.locked == 0
+    assert ledger.log.notified == [NODE]  # there is room
+    assert ledger.next_expiry() is None
+
+
 def test_what_was_released_comes_again():
     ledger = Ledger()
     (old,) = ledger.lock((0, 9))

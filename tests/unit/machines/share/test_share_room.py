@@ -130,6 +130,14 @@ def test_one_that_was_answered_lets_those_that_wait_go_first() -> None:
     assert order == [1, 2, 1, 2, 1, 2]
 
 
+def test_quiet_counts_what_brought_nothing_anywhere() -> None:
+    it = room(1)
+    for node, acquired, quiet in [(1, 0, 1), (2, 0, 2), (1, 3, 0), (2, 0, 1)]:
+        ask(it, node, leaders=2)
+        it.answered(node, acquired)
+        assert it.quiet == quiet
+
+
 def test_small_excess_leaves_room_for_others() -> None:
     it = room(100, is_exact=False)
     ask(it, 1, leaders=2)

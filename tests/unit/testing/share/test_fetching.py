@@ -162,6 +162,20 @@ async def test_a_renewal_brings_no_records() -> None:
         assert acquired(answer) == []
 
 
+async def test_a_group_may_forbid_renewals() -> None:
+    configs = {"share.renew.acknowledge.enable": "false"}
+    async with shared(2, configs=configs) as (_, member):
+        await member.fetch(1)
+        refused = await member.acknowledge((0, 0, RENEW), renews=True)
+        assert code_of(refused) == ErrorCode.INVALID_RECORD_STATE
+        (topic,) = refused.responses
+        assert topic.partitions[0].error_message == (
+            "Renewing acquisition locks is not enabled for the group."
+        )
+        # Nothing else is refused in such a request, and the lock goes on.
+        assert code_of(await member.acknowledge((0, 0, ACCEPT), renews=True)) == 0
+
+
 async def test_a_full_partition_gives_only_what_is_freed() -> None:
     configs = {"share.partition.max.record.locks": 100}
     async with shared(60, 60, configs=configs) as (broker, member):

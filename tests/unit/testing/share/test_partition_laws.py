@@ -11,6 +11,7 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
+    run_state_machine_as_test,
 )
 
 from kafkaio.testing._broker.refusal import Refusal
@@ -256,5 +257,7 @@ class Group(RuleBasedStateMachine):
         assert self.done == set(range(self.first, self.end))
 
 
-TestGroup = Group.TestCase
-TestGroup.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+def test_the_laws_hold() -> None:
+    run_state_machine_as_test(
+        Group, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+    )
