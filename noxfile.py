@@ -736,6 +736,9 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
         s, "--scenario", "rebalance", "--seeds", "1000", "--jobs", "2"
     ),
     "simulation-exactly-once": simulate_copies,
+    "simulation-share": lambda s: run_simulation(
+        s, "--scenario", "share", "--seeds", "600", "--jobs", "2"
+    ),
     "torture": lambda s: run_torture(s, *TORTURES),
     "torture-exactly-once": lambda s: run_torture(s, *COPY_TORTURES),
     "torture-share": lambda s: run_torture(s, *SHARE_TORTURES),

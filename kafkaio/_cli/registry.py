@@ -64,7 +64,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Cluster": {
         "cluster": Entry(
             "cluster.cluster",
-            "Describe the cluster and its brokers; forget a broker",
+            "Describe the cluster and its brokers; forget a broker or a controller",
         ),
         "quorum": Entry(
             "cluster.quorum",

@@ -520,8 +520,10 @@ class ShareCore:
     async def _watch_locks(self) -> None:
         """Report locks that have ended by the clock, and consumers that stall."""
         while True:
-            moment = now()
+            moment, before = now(), self.ledger.locked
             self.ledger.expire(moment)
+            if self.ledger.locked < before:
+                self._leaders.wake()  # there is room
             times = (self.ledger.next_expiry(), self._check_stall(moment))
             await self._locks.wait(
                 min((time for time in times if time is not None), default=None)

@@ -193,8 +193,9 @@ class Leader:
                     has_sent = await self._turn()
                 except KafkaError as error:
                     self._failed(error)
-                    # The leader frees the rest with the connection.
-                    self._has_finished = self._is_finishing
+                    if self._is_finishing:
+                        # The leader frees the rest with the connection.
+                        self._has_finished = True
                     has_sent = False
                 if not has_sent and not self._has_finished:
                     await self._wakeup.wait(self._next_due(now()))
@@ -237,7 +238,7 @@ class Leader:
             parts.room.leave(self.node_id)
         if not wanted and not is_due:
             return False
-        if not self._is_connected():
+        if not self.is_connected:
             await self._connect()
             return True
         if not self.session.is_open:
@@ -297,6 +298,8 @@ class Leader:
         if connection is not None:
             connection.close()
         self.session.reset()
+        # Its turn, too: to connect again may take long.
+        parts.room.leave(self.node_id)
         parts.room.unanswered(self.node_id)
         parts.ledger.connection_lost(self.node_id, why, now())
         parts.on_answer(self.node_id)
@@ -694,15 +697,17 @@ class Leader:
             await self._wakeup.wait(max(due, now() + _LEAST_PAUSE))
         session = self.session.close()
         self._has_finished = True
-        if session is not None and self._is_connected():
+        if session is not None and self.is_connected:
             await self._acknowledge(None, session)
         return True
 
-    def _is_connected(self) -> bool:
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, so that something may be left to send."""
         return self._connection is not None
 
     def _can_acknowledge(self) -> bool:
-        return self._is_connected() and self.session.is_open
+        return self.is_connected and self.session.is_open
 
 
 def _decided(plan: AckPlan | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -20,6 +21,7 @@ from kafkaio._share.acknowledging import Acknowledgements
 from kafkaio._share.leader import Fetching, Leader, LeaderParts
 from kafkaio._share.partitions import AssignedPartitions
 from kafkaio._share.ports import ReaderPort
+from kafkaio.errors import ClosedError
 from kafkaio.types import TopicPartition
 
 #: Seconds that a leader gets to answer the last requests, beyond the longest wait of a
@@ -144,14 +146,15 @@ class ShareLeaders:
             self._observer.rebalance(state, assigned, gone, ())
 
     def _start(self, node_id: int) -> None:
-        leader = self._leaders[node_id] = Leader(node_id, self._parts)
-        scope = self._scopes[node_id] = TaskScope()
+        leader, scope = Leader(node_id, self._parts), TaskScope()
 
         async def run() -> None:
             with scope:
                 await leader.run()
 
-        self._start_soon(run, f"share fetch from broker {node_id}")
+        with suppress(ClosedError):  # the loop ends, and with it everything else
+            self._start_soon(run, f"share fetch from broker {node_id}")
+            self._leaders[node_id], self._scopes[node_id] = leader, scope
 
     def wake(self) -> None:
         """Wake every leader: there is room, or somebody reads, or something changed."""
@@ -198,8 +201,11 @@ class ShareLeaders:
             deadline: a time of the loop's clock.
         """
         self.is_stopped = True
-        for leader in self._leaders.values():
+        for node_id, leader in self._leaders.items():
             leader.finish()
+            if not leader.is_connected:
+                # It may be connecting to a broker that hangs, and has nothing to send.
+                self._scopes[node_id].cancel()
         limit = now() + self._longest_wait + _LAST_ANSWERS
         with anyio.CancelScope(deadline=min(deadline, limit)):
             while self._leaders:

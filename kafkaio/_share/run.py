@@ -296,6 +296,7 @@ class ShareRunner:
             Exception: an error of reading, or what cannot be decided.
         """
         self._since = now()
+        self._reads.time_slice.start()  # its clock is read for each record
         try:
             with self._reads.dividing(Holder("run")):
                 self._engine.begin_work(self)

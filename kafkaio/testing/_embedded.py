@@ -52,7 +52,7 @@ from kafkaio.testing._broker.properties import (
 )
 from kafkaio.testing._broker.store import DiskStore, MemoryStore
 from kafkaio.testing._broker.telemetry import PushedTelemetry
-from kafkaio.testing._broker.versions import NEWEST, Release, features_of
+from kafkaio.testing._broker.versions import NEWEST, Release, rules_of
 from kafkaio.testing._handlers import apis_of
 from kafkaio.testing._security.config import SecurityConfig
 from kafkaio.testing._security.files import Certificates, TlsFiles
@@ -74,16 +74,6 @@ _LOGGED: Final = 10_000
 # run. Not sooner than Kafka's first check: tests like to write old timestamps.
 _FLUSH_SECONDS: Final = 1.0
 _FLUSHES: Final = 30
-#: The first release with features whose level can be set (KIP-584, KIP-1022), and the
-#: first here in which leaders verify transactions (KIP-890; in Kafka it is 3.6).
-_FIRST_WITH_FEATURES: Final = "4.0"
-_FIRST_THAT_VERIFIES: Final = "3.9"
-#: From this release on, leaders want the first sequence of a new epoch to be 0 in TV2.
-_FIRST_THAT_CHECKS: Final = "4.1"
-#: From this release on, KIP-848 groups start epochs where they did not before.
-_FIRST_WITH_NEW_EPOCHS: Final = "4.4"
-#: Releases whose new clusters have eligible leader replicas (KIP-966).
-_WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.2", "4.3", "4.4"})
 
 
 @public("kafkaio.testing")
@@ -204,7 +194,8 @@ class Broker:
             "default.replication.factor": str(replication_factor or min(nodes, 3)),
         }
         configs = BrokerConfigs(changed_config(static) | given)
-        if as_version in _WITH_ELIGIBLE_REPLICAS:
+        rules = rules_of(as_version)
+        if rules.has_eligible_replicas:
             # As Kafka does when it formats a cluster with eligible leader replicas.
             isr = {_MIN_ISR: configs.in_force(_MIN_ISR) or "1"}
             configs.set(BROKER, "", isr)
@@ -224,7 +215,7 @@ class Broker:
             self._store,
             configs,
         )
-        self._cluster.has_eligible_replicas = as_version in _WITH_ELIGIBLE_REPLICAS
+        self._cluster.rules = rules
         self._supervisor = Supervisor("embedded broker", self._clean_up_failed)
         self._has_sasl = sasl
         users = _USERS if users is None else users
@@ -289,11 +280,7 @@ class Broker:
 
     def _set_features(self, levels: Mapping[str, int]) -> None:
         """Set the levels of a new cluster of the release."""
-        self._cluster.release_verifies = self.release >= _FIRST_THAT_VERIFIES
-        self._cluster.checks_first_sequence = self.release >= _FIRST_THAT_CHECKS
-        self._cluster.has_groups_of_4_4 = self.release >= _FIRST_WITH_NEW_EPOCHS
-        self._cluster.highest_levels = features_of(self.release)
-        if self.release >= _FIRST_WITH_FEATURES:
+        if self._cluster.rules.highest_levels:
             levels = {"transaction.version": 2} | dict(levels)
         elif levels:
             raise ValueError(f"features={levels}: {self.release} has none")

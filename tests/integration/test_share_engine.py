@@ -27,7 +27,11 @@ from kafkaio.types import TopicPartition
 from tests.integration.groups import until
 from tests.support.share import Engine, Held, engine
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.kafka_versions("newest")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(120),
+    pytest.mark.kafka_versions("4.2+"),
+]
 #: Seconds of the locks here: the least that brokers allow.
 LOCK = 1.0
 #: Seconds after which something hangs.

@@ -35,7 +35,7 @@ from kafkaio.testing._broker.quotas import QuotaStore
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
 from kafkaio.testing._broker.store import MemoryStore, StorePort
-from kafkaio.testing._broker.versions import NEWEST, features_of
+from kafkaio.testing._broker.versions import NEWEST, Rules, rules_of
 from kafkaio.testing._log import Log
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ class EmbeddedCluster:
         self.topics: dict[str, Topic] = {}
         #: Configs of brokers and groups.
         self.configs: BrokerConfigs = configs or BrokerConfigs()
-        #: Whether a partition has eligible leader replicas (KIP-966).
-        self.has_eligible_replicas = False
+        #: What its release does.
+        self.rules: Rules = rules_of(NEWEST)
         #: Called after every change of a leader.
         self.leader_changed: list[LeaderChanged] = []
         #: Called after every marker that was written.
@@ -161,18 +161,9 @@ class EmbeddedCluster:
         self.quotas: QuotaStore = QuotaStore()
         #: The number of changes of the metadata.
         self.metadata_offset: int = 0
-        #: The features of the cluster's release, by name: the highest level.
-        self.highest_levels: Mapping[str, int] = features_of(NEWEST)
         #: Finalized levels of features, and an epoch that grows with each change.
         self.features: dict[str, int] = {}
         self.features_epoch: int = 1
-        #: Whether leaders ask the coordinator before the first batch of a transaction.
-        self.release_verifies = True
-        #: Whether leaders want the first sequence of a new epoch to be 0 in TV2.
-        self.checks_first_sequence = True
-        #: Whether the epochs of KIP-848 groups are those of Kafka 4.4: another assignor
-        #: starts one, and the target of a group that becomes empty has it at once.
-        self.has_groups_of_4_4 = True
         # When idle producers were looked for.
         self._producers_checked_ms = self.clock.wall_ms()
         #: Returns the partitions of the share session of a request to a node.
@@ -261,7 +252,7 @@ class EmbeddedCluster:
 
     def level_of(self, name: str) -> int:
         """The finalized level of a feature."""
-        default = self.highest_levels.get(name, 0) if name in _FINALIZED else 0
+        default = self.rules.highest_levels.get(name, 0) if name in _FINALIZED else 0
         return self.features.get(name, default)
 
     @property
@@ -280,9 +271,9 @@ class EmbeddedCluster:
         Raises:
             ValueError: the feature or level does not exist.
         """
-        highest = self.highest_levels.get(name)
+        highest = self.rules.highest_levels.get(name)
         if highest is None:
-            known = ", ".join(self.highest_levels)
+            known = ", ".join(self.rules.highest_levels)
             raise ValueError(f"{name!r} is not one of {known}")
         if not 0 <= level <= highest:
             raise ValueError(f"{name}={level}: must be 0 to {highest}")
@@ -296,7 +287,7 @@ class EmbeddedCluster:
     def verifies_transactions(self) -> bool:
         """Whether leaders refuse batches of transactions that do not have them."""
         enabled = self.configs.in_force(_VERIFICATION)
-        return self.release_verifies and enabled != "false"
+        return self.rules.verifies_transactions and enabled != "false"
 
     def acts(self, node_id: int) -> bool:
         """Whether a node is up and does not hang."""

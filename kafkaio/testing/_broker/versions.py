@@ -157,15 +157,52 @@ _FEATURES: Final[Mapping[str, tuple[int | None, ...]]] = {
 }
 
 
-def features_of(release: str) -> dict[str, int]:
-    """The features of a release that the broker has: their highest levels.
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a cluster of a release does, and one of another does not.
+
+    Attributes:
+        highest_levels: the features that the broker has, and their highest levels
+            (KIP-584, KIP-1022); empty before 4.0.
+        verifies_transactions: leaders ask the coordinator before the first batch of a
+            transaction (KIP-890; in Kafka from 3.6 on).
+        checks_first_sequence: leaders want the first sequence of a new epoch to be 0
+            in the newer protocol of transactions; from 4.1 on.
+        has_eligible_replicas: new clusters have eligible leader replicas (KIP-966).
+        is_right_first: who may not alter the configs of brokers is told that, and not
+            what is wrong with them.
+        has_epochs_of_4_4: a KIP-848 group starts an epoch for another assignor, and the
+            target of one that becomes empty has its epoch at once.
+    """
+
+    highest_levels: Mapping[str, int]
+    verifies_transactions: bool
+    checks_first_sequence: bool
+    has_eligible_replicas: bool
+    is_right_first: bool
+    has_epochs_of_4_4: bool
+
+
+def rules_of(release: str) -> Rules:
+    """What a cluster of a release does.
 
     Raises:
         ValueError: the release is not one of ``RELEASES``.
     """
     column = RELEASES.index(release_of(release))
     levels = {name: row[column] for name, row in _FEATURES.items()}
-    return {name: level for name, level in levels.items() if level is not None}
+
+    def is_from(first: Release) -> bool:
+        return column >= RELEASES.index(first)
+
+    return Rules(
+        {name: level for name, level in levels.items() if level is not None},
+        verifies_transactions=is_from("3.9"),
+        checks_first_sequence=is_from("4.2"),
+        has_eligible_replicas=is_from("4.2"),
+        is_right_first=is_from("4.4"),
+        has_epochs_of_4_4=is_from("4.4"),
+    )
 
 
 def release_of(name: str) -> Release:

@@ -51,7 +51,7 @@ class ClusterPort(Protocol):
     """The cluster as its group coordinators see it."""
 
     @property
-    def has_groups_of_4_4(self) -> bool:
+    def has_epochs_of_4_4(self) -> bool:
         """Whether the epochs of KIP-848 groups are those of Kafka 4.4."""
         ...
 
@@ -112,9 +112,9 @@ class BrokerClusterPort:
         self._cluster = cluster
 
     @property
-    def has_groups_of_4_4(self) -> bool:
+    def has_epochs_of_4_4(self) -> bool:
         """Whether the epochs of KIP-848 groups are those of Kafka 4.4."""
-        return self._cluster.has_groups_of_4_4
+        return self._cluster.rules.has_epochs_of_4_4
 
     def shard_of(self, group: str) -> int:
         """Return the shard that a group belongs to."""

@@ -149,7 +149,7 @@ class Kip848Group:
         is_changed = self.update_subscription(member, before, now)
         # Kafka 4.4 compares what is described with what would be used now. Where the
         # two differ without a change, a new epoch starts with each such heartbeat.
-        is_followed = self.cluster.has_groups_of_4_4 and self.epoch == epoch
+        is_followed = self.cluster.has_epochs_of_4_4 and self.epoch == epoch
         if is_followed and self._chosen(member) != assignor:
             self.epoch += 1
         self.assign(member, now)
@@ -410,7 +410,7 @@ class Kip848Group:
         # The next heartbeat computes the target.
         self.subscriptions.refresh_topics(self.members.values())
         self.epoch += 1
-        if not self.members and self.cluster.has_groups_of_4_4:
+        if not self.members and self.cluster.has_epochs_of_4_4:
             # There is nothing to compute, and the next member has not to wait.
             self.target_epoch, self._assigned_at = self.epoch, -inf
 
@@ -456,7 +456,7 @@ class Kip848Group:
                 new epoch starts.
             now: the time.
         """
-        is_new = not self.members and self.cluster.has_groups_of_4_4
+        is_new = not self.members and self.cluster.has_epochs_of_4_4
         self._assigned_at = -inf if is_new else assigned_at
         self.subscriptions.resume(self.members.values(), now)
         if self.subscriptions.fingerprint != fingerprint:

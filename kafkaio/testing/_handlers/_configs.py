@@ -35,7 +35,6 @@ _MIN_ISR: Final = "min.insync.replicas"
 _CLEANERS: Final = "log.cleaner.threads"
 _DEDUPE_BUFFER: Final = "log.cleaner.dedupe.buffer.size"
 _LEAST_BUFFER: Final = 1 << 20
-_FIRST_WITH_RIGHTS_FIRST: Final = "4.4"
 #: Numbers of threads: one change can at most double or halve them.
 _THREADS: Final = frozenset(
     {
@@ -188,7 +187,7 @@ def check_asked(
     if asked.resource_type == BROKER:
         # Before 4.4, everybody was told what is wrong with the configs of a broker.
         right = (Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
-        is_first = context.node.broker.release >= _FIRST_WITH_RIGHTS_FIRST
+        is_first = context.cluster.rules.is_right_first
         if is_first and (code := context.rights.denied(*right)):
             raise Refusal(code)  # without a text, as Kafka
         check_name(context.node, BROKER, asked.resource_name)
@@ -308,7 +307,7 @@ def _check_threads(node: BrokerNode, values: Mapping[str, str]) -> None:
 
 def _check_min_isr(node: BrokerNode, name: str, values: Mapping[str, str]) -> None:
     """Refuse changes that eligible leader replicas (KIP-966) do not allow."""
-    if not node.cluster.has_eligible_replicas:
+    if not node.cluster.rules.has_eligible_replicas:
         return
     before = node.cluster.configs.of(BROKER, name)
     if name and before.get(_MIN_ISR) != values.get(_MIN_ISR):

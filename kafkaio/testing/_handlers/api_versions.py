@@ -36,7 +36,7 @@ async def handle(context: RequestContext[ApiVersionsRequest]) -> ApiVersionsResp
     if version >= _FIRST_WITH_TARGET:
         _check_target(context)
     response = ApiVersionsResponse(api_keys=context.node.advertised())
-    features = context.cluster.highest_levels
+    features = context.cluster.rules.highest_levels
     if features and version >= _FIRST_WITH_SOFTWARE:
         # Version 3 cannot express a feature whose lowest level is 0.
         response.supported_features = [

@@ -64,7 +64,7 @@ def _check(cluster: EmbeddedCluster, update: FeatureUpdateKey) -> None:
     """
     name, level = update.feature, update.max_version_level
     controller = f"Local controller {cluster.controller_id}"
-    now, highest = cluster.level_of(name), cluster.highest_levels.get(name)
+    now, highest = cluster.level_of(name), cluster.rules.highest_levels.get(name)
     why = ""
     if update.upgrade_type not in {_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE}:
         why = "The controller does not support the given upgrade type."

@@ -64,7 +64,7 @@ async def admit(
     asked: dict[tuple[int, int], list[TopicPartition]] = {}
     if not speaker.bumps and not cluster.verifies_transactions:
         return refused
-    is_from_zero = speaker.bumps and cluster.checks_first_sequence
+    is_from_zero = speaker.bumps and cluster.rules.checks_first_sequence
     for partition, batch in batches:
         place = (partition.topic, partition.index)
         partition.open()

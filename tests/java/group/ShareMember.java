@@ -58,6 +58,19 @@ public final class ShareMember {
   }
 
   private void live(String[] args, AtomicBoolean ends) throws IOException {
+    while (!ends.get()) {
+      try {
+        join(args, ends);
+      } catch (IllegalStateException error) {
+        // Java's consumer may count a record as not acknowledged that it has not returned, when
+        // its locks ran out. It cannot be used any more; another one takes its place.
+        tell("again", quoted(error.toString()));
+      }
+    }
+    tell("left", "[]");
+  }
+
+  private void join(String[] args, AtomicBoolean ends) throws IOException {
     try (KafkaShareConsumer<byte[], String> consumer = new KafkaShareConsumer<>(options(args))) {
       consumer.subscribe(List.of(args[2]));
       tell("started", "[]");
@@ -69,7 +82,6 @@ public final class ShareMember {
         }
       }
     }
-    tell("left", "[]");
   }
 
   private void accept(

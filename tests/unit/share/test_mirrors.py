@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -13,7 +13,7 @@ from kafkaio._records._acquired import ACCEPT, HELD, LOST, REJECT, RELEASE, STAT
 from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import Acquired
 from kafkaio._runtime.thread import LoopThread
-from kafkaio._share.threaded.mirrors import Mirrors
+from kafkaio._share.threaded.mirrors import Mirror, Mirrors
 from kafkaio.errors import ConfigurationError, UsageError
 from tests.unit.share.fake_engine import FakeLedger
 
@@ -105,6 +105,65 @@ async def test_every_decision_crosses(seed: int) -> None:
     assert len(ledger.taken) == len({*ledger.taken})
     assert real.held == real.states.count(HELD)
     assert shown.held == shown.states.count(HELD)
+
+
+@needs_compiled
+@pytest.mark.usefixtures("switches_often")
+async def test_the_last_decision_of_a_range_crosses() -> None:
+    # Many ranges with two decisions each: nothing that comes later would bring along
+    # one that was missed.
+    thread, ledger, count = LoopThread("test"), FakeLedger(), 400
+    thread.start()
+    mirrors = Mirrors(thread)
+    reals = [Acquired("t", n, 0, 1, 1, 1, ledger) for n in range(count)]
+
+    async def show() -> list[Acquired]:
+        return [mirrors.show(real) for real in reals]
+
+    for shown in await thread.call(show):
+        shown.decide(0, ACCEPT)
+        shown.decide(1, REJECT)
+    await turn(thread)
+    await thread.aclose()
+    assert {bytes(real.states) for real in reals} == {bytes([ACCEPT, REJECT])}
+
+
+class Elsewhere:
+    """An I/O thread that is asked, and does nothing by itself."""
+
+    is_inside = False
+
+    def __init__(self) -> None:
+        self.asked: list[Callable[[], object]] = []
+
+    def tell(self, step: Callable[[], object]) -> None:
+        self.asked.append(step)
+
+
+class Interfering(FakeLedger):
+    """A ledger that the other thread comes between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.interfere: Callable[[], object] = lambda: None
+
+    def decided(self, acquired: Acquired) -> None:
+        self.interfere()
+
+
+def test_a_decision_amid_the_collecting_asks_again() -> None:
+    thread, ledger = Elsewhere(), Interfering()
+    real = Acquired("t", 0, 0, 2, 1, 1, ledger)
+    mirror = Mirror(real, thread, lambda _: None)  # type: ignore[arg-type]
+    mirror.shown.decide(0, ACCEPT)
+    mirror.shown.decide(2, ACCEPT)
+    (collect,) = thread.asked  # one bundle
+    ledger.interfere = lambda: mirror.shown.decide(1, REJECT)
+    collect()
+    assert bytes(real.states) == bytes([ACCEPT, HELD, ACCEPT])
+    thread.asked[1]()
+    assert bytes(real.states) == bytes([ACCEPT, REJECT, ACCEPT])
+    assert len(thread.asked) == 2
 
 
 @needs_compiled

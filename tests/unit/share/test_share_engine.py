@@ -281,6 +281,27 @@ async def test_a_leader_that_hangs_holds_up_neither_the_others_nor_the_end(
         broker.control.resume(victim)
 
 
+async def test_a_leader_that_was_never_reached_does_not_hold_up_the_end(
+    broker: Broker,
+) -> None:
+    async with kafkaio.Client(broker.bootstrap_servers) as client:
+        coordinator = broker.control.coordinator(GROUP)
+        victim = next(n for n in range(3) if n != coordinator)
+        await produced(broker, 5)
+        share = Engine(client, GROUP, ["jobs"])
+        share.reader.wants = False  # so that no leader is connected to yet
+        await share.core.start(10)
+        broker.control.pause(victim)
+        share.reader.resume()
+        others = sum(broker.control.leader(("jobs", n)) != victim for n in range(3))
+        await share.accept(5 * others)
+        assert not share.core._leaders._leaders[victim].is_connected
+        begun = asyncio.get_running_loop().time()
+        await share.core.close(20)
+        assert asyncio.get_running_loop().time() - begun < 3.0
+        broker.control.resume(victim)
+
+
 async def test_a_coordinator_that_hangs_does_not_hold_up_the_end(
     broker: Broker,
 ) -> None:

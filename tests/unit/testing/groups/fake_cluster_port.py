@@ -14,7 +14,7 @@ class FakeClusterPort:
     def __init__(self, **topics: int) -> None:
         self.topics = topics
         self.leader = 0
-        self.has_groups_of_4_4 = True
+        self.has_epochs_of_4_4 = True
         self.records: list[KeyValue] = []
 
     def shard_of(self, group: str) -> int:

@@ -316,7 +316,7 @@ def test_another_assignor_starts_an_epoch() -> None:
     """As Kafka 4.4: before, it was used for the next epoch, whatever started it."""
     for is_new, epochs in ((False, [2, 2, 2, 2]), (True, [2, 3, 3, 4])):
         driver = Driver()
-        driver.cluster.has_groups_of_4_4 = is_new
+        driver.cluster.has_epochs_of_4_4 = is_new
         assert driver.join("a", assignor="range").epoch == 2
         found = [driver.group.epoch]
         for wanted in ("uniform", "uniform", "range"):
@@ -341,7 +341,7 @@ def test_votes_that_are_equal_start_an_epoch_with_each_heartbeat() -> None:
 def test_the_target_of_a_group_that_becomes_empty(is_new: bool, target: int) -> None:
     """Kafka 4.4 has it at once, and the next member has not to wait for its own."""
     driver = Driver(assignment_interval=10.0)
-    driver.cluster.has_groups_of_4_4 = is_new
+    driver.cluster.has_epochs_of_4_4 = is_new
     driver.join("a")
     driver.send("a", -1)
     assert (driver.group.epoch, driver.group.target_epoch) == (3, target)
