@@ -89,8 +89,8 @@ OBEYED: Final[Mapping[str, Bound]] = MappingProxyType(
         # is 45 s. Kafka's default is 5 s, and the longest that brokers allow by default
         # 15 s. Where they allow more, heartbeats that come sooner harm nobody.
         "heartbeat_interval_ms": Bound(10, 15_000),
-        # The lock of an acquired record. Kafka allows a second to an hour; where a broker
-        # allows more, a lock that is renewed sooner harms nobody.
+        # The lock of an acquired record. Kafka allows a second to an hour; where a
+        # broker allows more, a lock that is renewed sooner harms nobody.
         "acquisition_lock_timeout_ms": Bound(100, 3_600_000),
         # Kafka allows 100 ms to an hour.
         "push_interval_ms": Bound(100, _DAY),
