@@ -232,14 +232,19 @@ class ShareMember:
             self._play.say(f"{self.client_id} stalls for {seconds:.1f} s")
             with anyio.move_on_after(seconds):
                 await self._go_on.wait()
-        elif self._rng.random() < _SOMETIMES and not self._play.is_late:
+        elif self._rng.random() < _SOMETIMES and not self.is_hurried:
             # Mostly milliseconds, sometimes several locks.
             await anyio.sleep(0.01 * 3000 ** self._rng.random())
 
     async def rest(self, choices: Sequence[float]) -> None:
         """Read nothing for a while."""
         seconds = self._rng.choice(choices)
-        await anyio.sleep(0.0 if self._play.is_late else seconds)
+        await anyio.sleep(0.0 if self.is_hurried else seconds)
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether everything has to be done soon."""
+        return self._play.is_late
 
     def in_background(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run something that outlives the process."""
@@ -373,7 +378,7 @@ class _User:
 
     async def _work_on(self, entry: Handed) -> None:
         await self._member.work()
-        if self._rng.random() < 0.02:
+        if self._rng.random() < 0.02 and not self._member.is_hurried:
             return  # forgotten: its lock runs out
         self._decide(entry)
 
