@@ -173,10 +173,11 @@ class ClientConfig:
         bounds=_FROM_0,
     )
     bootstrap_resolve_timeout_ms: int = option(
-        0,
+        60_000,
         "How long the client waits at its start while the name of no bootstrap server "
-        "can be resolved (KIP-909). 0: the first look-up decides. Names that can be "
-        "resolved are tried until the time limit of ``start``, whatever this says.",
+        "can be resolved (KIP-909), because its service is not up yet. 0, the default "
+        "of Java's clients: the first look-up decides. Names that can be resolved are "
+        "tried until the time limit of ``start``, whatever this says.",
         bounds=_FROM_0,
     )
     metadata_cluster_check_enable: bool = option(
