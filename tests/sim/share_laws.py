@@ -1,7 +1,8 @@
 """The laws of a share group, and what they are checked by.
 
-1. An acknowledgement that was confirmed holds: an accepted or rejected record is never
-   handed out again, and the broker has it as done.
+1. An acknowledgement that was confirmed holds: the broker has the record as done. It is
+   not handed out again, but by a consumer that had it before and could not know yet,
+   and its acknowledgement does not count then.
 2. A record that is handed out again while an earlier hand-out has no answer is a
    duplicate that was announced: the lock of the earlier one is lost, or its
    acknowledgement failed, or its consumer has ended.
@@ -269,7 +270,12 @@ class ShareChecker:
 
     def _check_again(self, entry: Handed, other: Handed) -> None:
         if other.end in {"accepted", "rejected"}:
-            self.break_law("handed out after it was done", f"{entry}, after {other}")
+            # One that is cut off from a leader that has died cannot know that, and has
+            # to learn it later.
+            entry.is_superseded = True
+            if other.life is entry.life or self.is_calm():
+                what = f"{entry}, after {other}"
+                self.break_law("handed out after it was done", what)
         if other.end or other.life.is_over:
             return
         other.is_superseded = True

@@ -861,3 +861,33 @@ def test_renewals_beyond_what_a_request_may_have_follow_with_the_next():
         sizes.append(len(plan.ranges[TP]))
         ledger.answered(plan, {TP: 0}, 5.0, LOCK)
     assert sizes == [5_000, 3]
+
+
+def test_a_mixed_group_that_a_fetch_takes_leaves_its_renewals():
+    ledger = Ledger()
+    (acquired,) = ledger.lock((0, 9))
+    ledger.answered(ledger.send(5.0), {TP: 0}, 5.1, LOCK)
+    # Two groups: the one that ends first goes first, and the other one is mixed.
+    (late,) = ledger.lock((20, 29), at=6.5)
+    acquired.decide(0, ACCEPT)
+    late.decide(20, ACCEPT)
+    plan = ledger.send(14.2)
+    assert plan.ranges[TP][0] == accepted(0, 0)
+    ledger.answered(plan, {TP: 0}, 14.3, LOCK)
+    plan = ledger.send(14.3, may_renew=False)
+    assert plan.ranges == {TP: (accepted(20, 20),)}
+    ledger.answered(plan, {TP: 0}, 14.4, LOCK)
+    assert ledger.send(14.4).renews
+
+
+def test_the_clock_says_whether_a_lock_has_ended():
+    now = [0.0]
+    ledger = ShareLedger(Log(), linger=0, max_processing=300, clock=lambda: now[0])
+    (acquired,) = ledger.acquired(
+        NODE, TP, [AcquiredRange(0, 9, 1)], lock=LOCK, sent_at=0, now=0
+    )
+    assert not ledger.has_ended(acquired, 3)
+    now[0] = 10.0
+    assert ledger.has_ended(acquired, 3)
+    ledger.expire(10.0)
+    assert not ledger.has_ended(acquired, 3)  # it is known to be lost
