@@ -1102,7 +1102,11 @@ class ShareConsumerConfig(ClientConfig):
     io_thread: bool = option(
         False,  # noqa: FBT003
         "Run the consumer in a thread with its own event loop, so that it keeps its "
-        "locks while your code blocks your loop.",
+        "locks while your code blocks your loop. Handlers run in your loop, and what "
+        "deserializers return to be awaited; deserializers and the observer are called "
+        "in the thread. A decision about a record crosses to the thread: if its lock "
+        "ends meanwhile, ``record.acked`` says so, and ``flush`` does. Needs the "
+        "compiled codec, and a client of its own.",
         is_own=True,
     )
     key_deserializer: Deserializer | None = option(

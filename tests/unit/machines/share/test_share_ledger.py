@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kafkaio._machines.share.acks import AckBatch, batches
+from kafkaio._machines.share.leases import Lease
 from kafkaio._machines.share.ledger import (
     RENEW,
     AckPlan,
@@ -766,3 +767,97 @@ def test_whether_a_lock_has_ended_is_asked_of_the_clock() -> None:
     assert acquired.is_lost(3)
     without = Ledger().lock((0, 9))[0]
     assert not without.is_lost(3)
+
+
+# ---- the rest ----------------------------------------------------------------------
+
+
+def test_their_texts_say_how_they_stand():
+    ledger = Ledger()
+    (acquired,) = ledger.lock((0, 9))
+    assert repr(ledger) == "<ShareLedger 10 locked | 1 ranges>"
+    lease = Lease(acquired, TP, 0.0, LOCK)
+    assert repr(lease).startswith("<Lease ")
+    assert "0 to 9 | 10 open" in repr(lease)
+
+
+def test_of_a_leader_without_locks_there_is_nothing():
+    ledger = Ledger()
+    assert ledger.locked_at(7) == 0
+    assert ledger.can_renew(7, 0.0)
+    assert ledger.longest_lock == 30.0
+    assert ledger.plan(7, 0.0, may_renew=True) is None
+    assert ledger.next_send(7, 0.0, may_renew=True) is None
+    ledger.connection_lost(7, "gone", 0.0)
+    ledger.partition_lost(7, TP, "gone", 0.0)
+    ledger.acquired(7, TP, [], lock=LOCK, sent_at=0.0, now=0.0)
+    assert ledger.longest_lock == LOCK
+    (acquired,) = ledger.lock((0, 9))
+    ledger.connection_lost(NODE, "gone", 0.0)
+    ledger.decided(acquired)  # too late
+    assert ledger.log.notified == []
+
+
+def test_a_later_delivery_cuts_what_waits_in_two():
+    ledger = Ledger()
+    (acquired,) = ledger.lock((0, 9))
+    acquired.decide_range(0, 9, ACCEPT)
+    ledger.refused(ledger.send(0.1), 0.2, E.SHARE_SESSION_NOT_FOUND)
+    ledger.lock((3, 4), at=0.3, count=2)
+    plan = ledger.send(0.4)
+    assert plan.ranges == {TP: (accepted(0, 2), accepted(5, 9))}
+    ledger.answered(plan, {TP: 0}, 0.5, LOCK)
+    assert ledger.locked == 2
+
+
+def test_two_ranges_may_begin_at_one_offset():
+    ledger = Ledger()
+    (old,) = ledger.lock((0, 9))
+    old.decide_range(0, 4, RELEASE)
+    ledger.answered(ledger.send(0.1), {TP: 0}, 0.2, LOCK)
+    (new,) = ledger.lock((0, 4), at=0.3, count=2)
+    for acquired in (old, new):
+        acquired.decide_range(0, 9, ACCEPT)
+        ledger.answered(ledger.send(0.4), {TP: 0}, 0.5, LOCK)
+    assert ledger.locked == 0
+
+
+def test_decisions_do_not_wait_for_renewals_that_a_fetch_cannot_carry():
+    ledger = Ledger()
+    (acquired,) = ledger.lock((0, 9))
+    ledger.answered(ledger.send(5.0), {TP: 0}, 5.1, LOCK)
+    acquired.decide(0, ACCEPT)
+    mixed = ledger.send(11.0)
+    assert len(mixed.ranges[TP]) == 2
+    # Only the second half of it waits for another request.
+    ledger.answered(mixed, {TP: 121}, 11.1, LOCK)
+    plan = ledger.send(11.1, may_renew=False)
+    assert plan.ranges == {TP: (accepted(0, 0),)}
+    ledger.answered(plan, {TP: 0}, 11.2, LOCK)
+    assert ledger.next_send(NODE, 11.2, may_renew=False) is None
+    assert ledger.send(11.2).renews
+
+
+def test_many_settled_ranges_leave_nothing_behind():
+    ledger = Ledger()
+    for number in range(500):
+        (acquired,) = ledger.lock((number, number), at=number * 0.001)
+        acquired.decide(number, ACCEPT)
+        ledger.answered(ledger.send(number * 0.001), {TP: 0}, number * 0.001, LOCK)
+    assert ledger.locked == 0
+    entries = (
+        ledger._expiries._entries,
+        ledger._leaders[NODE].renewals._entries,
+    )
+    assert all(len(each) < 100 for each in entries)
+
+
+def test_renewals_beyond_what_a_request_may_have_follow_with_the_next():
+    ledger = Ledger()
+    for acquired in ledger.lock(*((2 * n, 2 * n) for n in range(5_003))):
+        acquired.handed_to = acquired.last + 1
+    sizes = []
+    while (plan := ledger.plan(NODE, 5.0, may_renew=True)) is not None:
+        sizes.append(len(plan.ranges[TP]))
+        ledger.answered(plan, {TP: 0}, 5.0, LOCK)
+    assert sizes == [5_000, 3]

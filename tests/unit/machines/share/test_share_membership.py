@@ -404,3 +404,28 @@ def test_an_impossible_epoch_is_no_answer(epoch: int):
     assert member.answer(0.1, answer(epoch=epoch), frozenset({P0})) == []
     assert not member.machine.is_joined
     assert member.machine.next_deadline() == pytest.approx(0.2)
+
+
+def test_its_text_says_how_it_stands():
+    text = repr(joined().machine)
+    assert text == "<ShareMembership 'g' STABLE epoch=1 | 1 assigned>"
+
+
+def test_a_group_name_that_no_look_up_accepts_ends_one_that_was_accepted_too():
+    member = joined()
+    now = member.wait()
+    error = broker_error(E.INVALID_GROUP_ID, "no such name")
+    while not member.machine.has_ended:
+        member.fail(now, error)
+        if not member.machine.has_ended:
+            now = member.wait()
+    assert now >= 15
+
+
+def test_a_missing_right_to_look_the_coordinator_up_is_waited_for():
+    member = joined()
+    now = member.wait()
+    error = broker_error(E.GROUP_AUTHORIZATION_FAILED, "not allowed")
+    effects = member.fail(now, error)
+    assert ReportError(error) in effects
+    assert member.machine.next_deadline() == pytest.approx(now + 0.1)

@@ -181,3 +181,8 @@ class SessionLaws(RuleBasedStateMachine):
 
 SessionLaws.TestCase.settings = settings(max_examples=60, deadline=None)
 TestSessionLaws = SessionLaws.TestCase
+
+
+def test_its_text_says_how_it_stands():
+    assert repr(ShareSession()) == "<ShareSession to be opened 0 | 0 partitions>"
+    assert repr(opened(A, B)) == "<ShareSession open 1 | 2 partitions>"
