@@ -125,11 +125,17 @@ async def batches(args: argparse.Namespace, group: str) -> Found:
 
 async def iterate(args: argparse.Namespace, group: str) -> Found:
     count = Count(args.records)
+    left = args.records
     async with share_consumer(args, group) as share:
         async for record in share:
+            if left == args.records:
+                count.add(1)  # the first
+            record.value  # noqa: B018 - reading it is part of what is measured
             record.ack()
-            if count.add(1):
+            left -= 1
+            if not left:
                 break
+        count.add(args.records - 1)
         await share.flush()
         return count.found()
 

@@ -173,10 +173,11 @@ class ClientConfig:
         bounds=_FROM_0,
     )
     bootstrap_resolve_timeout_ms: int = option(
-        0,
+        60_000,
         "How long the client waits at its start while the name of no bootstrap server "
-        "can be resolved (KIP-909). 0: the first look-up decides. Names that can be "
-        "resolved are tried until the time limit of ``start``, whatever this says.",
+        "can be resolved (KIP-909), because its service is not up yet. 0, the default "
+        "of Java's clients: the first look-up decides. Names that can be resolved are "
+        "tried until the time limit of ``start``, whatever this says.",
         bounds=_FROM_0,
     )
     metadata_cluster_check_enable: bool = option(
@@ -1102,7 +1103,11 @@ class ShareConsumerConfig(ClientConfig):
     io_thread: bool = option(
         False,  # noqa: FBT003
         "Run the consumer in a thread with its own event loop, so that it keeps its "
-        "locks while your code blocks your loop.",
+        "locks while your code blocks your loop. Handlers run in your loop, and what "
+        "deserializers return to be awaited; deserializers and the observer are called "
+        "in the thread. A decision about a record crosses to the thread: if its lock "
+        "ends meanwhile, ``record.acked`` says so, and ``flush`` does. Needs the "
+        "compiled codec, and a client of its own.",
         is_own=True,
     )
     key_deserializer: Deserializer | None = option(

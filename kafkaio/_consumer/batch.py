@@ -256,6 +256,23 @@ def detach_if_alone(batch: AnyBatch) -> None:
         detach(batch)
 
 
+def is_most_of_what_it_keeps(batch: AnyBatch) -> bool:
+    """Whether a batch is at least half of the fetch responses that it keeps.
+
+    A copy of its bytes would save little then, and take longer than all else that
+    reading the batch takes.
+    """
+    kept = {id(frame): frame.size for frame in batch._frames if frame is not None}
+    return 2 * sum(map(_bytes_of, batch._pieces)) >= sum(kept.values())
+
+
+def _bytes_of(piece: Piece) -> int:
+    # How much of a fetch response a piece needs; records own their bytes.
+    if isinstance(piece, DecodedPiece):
+        return piece.raw.bytes_left
+    return 0 if isinstance(piece, list) else piece.bytes_left
+
+
 def end_of(what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
     """Return the offset after a record, or after a batch.
 

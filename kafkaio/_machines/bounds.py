@@ -108,7 +108,8 @@ _LONGEST_HOST: Final = 254
 #: Why each does no harm stands in ADR 38.
 SHOWN: Final[frozenset[str]] = frozenset(
     {
-        *("acceptable_recovery_lag", "accepted_compression_types"),
+        *("acceptable_recovery_lag", "acceptable_recovery_lag_legacy"),
+        *("accepted_compression_types", "node_type", "topology_description_status"),
         *("acknowledge_error_code", "adding_replicas"),
         *("api_key", "assignment_epoch", "authorized_operations", "batch_index"),
         *("broker_epoch", "cluster_authorized_operations", "committed_leader_epoch"),

@@ -337,6 +337,8 @@ cdef class AcquiredCursor(RecordCursor):
     # that were not held any more when it was cut are not among them; None for none.
     cdef bint _is_cut
     cdef set _left_out
+    # Whether it is a copy, which looks ahead: what it returns is not handed out.
+    cdef bint _is_copy
 
     def __init__(self, RecordCursor cursor not None, acquired, int64_t first):
         cdef int64_t end = cursor._batch_end
@@ -479,7 +481,7 @@ cdef class AcquiredCursor(RecordCursor):
                 self.next_offset = self._batch_end
             state = part.state_of(parsed.offset)
             is_held[0] = self._is_cut or (state != NULL and state[0] == HELD)
-            if is_held[0] and part.handed_to <= parsed.offset:
+            if is_held[0] and not self._is_copy and part.handed_to <= parsed.offset:
                 part.handed_to = parsed.offset + 1
             return True
         return False
@@ -532,6 +534,7 @@ cdef class AcquiredCursor(RecordCursor):
         other._index = self._index
         other._is_cut = self._is_cut
         other._left_out = self._left_out
+        other._is_copy = True
         return other
 
     cpdef RecordCursor cut(self, Py_ssize_t limit):

@@ -126,8 +126,8 @@ class AcquiredCursor(RecordCursor):
     It returns each record as a `ShareRecord`. A record is left out if its offset was
     not acquired, or if it was decided or lost before its turn came. A cursor that was
     cut returns each of its records, whatever becomes of them: they were handed out by
-    the cut. For those that it hands out, or skips, a cursor sets ``handed_to`` of their
-    range.
+    the cut. For those that it returns, skips or cuts, a cursor sets ``handed_to`` of
+    their range; a copy does not, because it looks ahead.
 
     When the cursor is created, it decides `GAP` for the acquired offsets of the batch
     that have no record: compaction has removed it.
@@ -151,13 +151,13 @@ class AcquiredCursor(RecordCursor):
             No gap was decided.
     """
 
-    __slots__ = ("_is_cut", "_pairs", "acquired")
+    __slots__ = ("_is_copy", "_is_cut", "_pairs", "acquired")
 
     def __init__(
         self, cursor: RecordCursor, acquired: Sequence[Acquired], first: int
     ) -> None:
         self._records = []
-        self._is_cut = False
+        self._is_cut = self._is_copy = False
         self._batch_end = cursor._batch_end
         self.bytes_left: int = cursor.bytes_left
         records = list(cursor.copy())
@@ -197,7 +197,8 @@ class AcquiredCursor(RecordCursor):
             record, part = self._pairs.pop()
             self.next_offset = record.offset + 1 if self.remaining else self._batch_end
             if self._returns(part, record.offset):
-                part.handed_to = max(part.handed_to, record.offset + 1)
+                if not self._is_copy:
+                    part.handed_to = max(part.handed_to, record.offset + 1)
                 return share_record(record, part, record.key, record.value)
         raise StopIteration
 
@@ -206,6 +207,7 @@ class AcquiredCursor(RecordCursor):
         other = object.__new__(AcquiredCursor)
         other._records = []
         other._is_cut = self._is_cut
+        other._is_copy = True
         other._pairs = self._pairs[:]
         other._batch_end = self._batch_end
         other.acquired = self.acquired

@@ -482,7 +482,8 @@ class Observer:
         ``outcome`` says what became of the record: ``"accepted"`` (``on_error`` has
         dealt with it, such as by a dead letter), ``"released"``, ``"rejected"``,
         ``"decided before"`` (by the handler itself, before it raised), or ``"lost"``:
-        its lock was gone already. `Release` and `Reject` are not reported.
+        its lock was gone already. `kafkaio.Release` and `kafkaio.Reject` are not
+        reported.
         """
 
     def group_configs_unknown(self, group: str, error: BaseException) -> None:

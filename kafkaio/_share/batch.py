@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from kafkaio._arguments import type_name
-from kafkaio._consumer.batch import Batch, Frame, Piece, detach, detach_if_alone
+from kafkaio._consumer.batch import (
+    Batch,
+    Frame,
+    Piece,
+    detach,
+    detach_if_alone,
+    is_most_of_what_it_keeps,
+)
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._records._acquired import ACCEPT, REJECT, RELEASE
@@ -241,10 +248,12 @@ def own_bytes(batch: AnyShareBatch, *, if_alone: bool = False) -> None:
 
     Args:
         batch: the batch.
-        if_alone: do so only if nothing else keeps one of its responses.
+        if_alone: do so only if nothing else keeps one of its responses, and most of
+            these is not the batch.
     """
     if if_alone:
-        detach_if_alone(batch._batch)
+        if not is_most_of_what_it_keeps(batch._batch):
+            detach_if_alone(batch._batch)
     else:
         detach(batch._batch)
 

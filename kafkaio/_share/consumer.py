@@ -31,6 +31,7 @@ from kafkaio._net.transport import Dial
 from kafkaio._public import public
 from kafkaio._records.batch import ShareRecord
 from kafkaio._runtime.lifecycle import Closeable
+from kafkaio._runtime.observer import observes
 from kafkaio._share.core import ShareCore
 from kafkaio._share.reading.iterators import ShareBatchIterator, ShareRecordIterator
 from kafkaio._share.reading.reader import ShareReader
@@ -285,6 +286,8 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         reader = ShareReader(config, on_change=core.wake, on_news=core.notify)
         reads = ShareReads(core, core.life, reader)
         reader.prepare_with(core.spawn)
+        if observes(core.observer, "records_handed_out"):
+            reader.on_handed = core.observer.records_handed_out
         core.attach(reader)
         self._life = core.life
         self._reader = reader
@@ -320,6 +323,11 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         unless there are no partitions to assign. The first member of the first share
         group of a cluster waits some seconds, because the brokers then make their topic
         for the state of share groups.
+
+        Nothing is fetched before somebody reads. A new group with
+        ``share.auto.offset.reset=latest``, the brokers' default, begins at the end of
+        each partition's log at its first fetch: it gets no record that was written
+        before. ``earliest`` gives it all.
 
         If the call fails or is cancelled, the consumer is closed: it leaves the group
         and disconnects, within about a second.

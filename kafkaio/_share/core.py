@@ -38,7 +38,7 @@ from kafkaio._share.leaders import ShareLeaders
 from kafkaio._share.member import ShareMember
 from kafkaio._share.ports import HandlersPort, ReaderPort
 from kafkaio._share.statistics import ShareConsumerStatistics
-from kafkaio.errors import ClosedError, KafkaError, RequestTimeout
+from kafkaio.errors import ClosedError, KafkaError, LockLost, RequestTimeout
 from kafkaio.types import Metric, TopicPartition
 
 #: Seconds that closing may take, unless the caller sets another limit.
@@ -454,6 +454,18 @@ class ShareCore:
             self._are_letters_reported = True
             self.observer.dead_letters_at_broker(group, topic)
         return topic
+
+    def decided_late(self, acquired: Acquired, first: int, last: int) -> None:
+        """Note decisions of another thread that came when the locks were gone."""
+        tp = TopicPartition(acquired.topic, acquired.partition)
+        error = LockLost(
+            f"{tp.topic}-{tp.partition} at offsets {first} to {last} was acknowledged "
+            f"when its lock was gone: {acquired.lost_because}",
+            topic_partition=tp,
+            first_offset=first,
+            last_offset=last,
+        )
+        self._acks.failed(acquired, error)
 
     def watch_ranges(self, on_range: Callable[[Acquired], None]) -> None:
         """Call a function with each range whose locks were lost or renewed."""

@@ -34,7 +34,7 @@ from tests.integration.groups import StreamsMember, share_heartbeat, share_joine
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("newest"),
+    pytest.mark.kafka_versions("4.2+"),
 ]
 not_embedded = pytest.mark.not_embedded("it has no streams groups")
 

@@ -32,6 +32,7 @@ OTHER_DEFAULTS: Final = frozenset(
     {
         "batch.size",  # ADR 15
         "bootstrap.controllers",
+        "bootstrap.resolve.timeout.ms",  # a service may start before its brokers' names
         "bootstrap.servers",
         "client.id",
         *("compression.gzip.level", "compression.lz4.level", "compression.zstd.level"),

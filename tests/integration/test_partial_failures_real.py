@@ -182,10 +182,10 @@ async def test_the_rest_goes_on(real_kafka_cluster: Kafka, fault: str) -> None:
                     await producer.send(at.spared[0].topic, b"%d" % number, key=b"k")
                 await until(lambda: len(values) >= 20, limit=20)
                 error = await within(15, first.commit())
-                if fault == "topic gone":
+                # None as well if the topic has left the assignment by now.
+                if error is not None:
+                    assert fault == "topic gone"
                     assert _named(at.struck) in str(error)
-                else:
-                    assert error is None
                 await keyless_go_elsewhere(at, producer)
                 await a_member_comes_and_goes(at, first)
                 async with asyncio.timeout(20), copier.transaction() as run:

@@ -580,7 +580,8 @@ class ShareReader:
         if not self._preparation.is_ready(buffer):
             return None
         topic, partition = buffer.tp
-        cursor = batch.iterate(topic, partition, acquisition.at)
+        # Over the whole batch, from which the acquired records are chosen.
+        cursor = batch.iterate(topic, partition)
         return AcquiredCursor(cursor, acquisition.ranges, acquisition.at)
 
     def _break(self, buffer: _Buffer, error: CorruptRecord | RecordTooLarge) -> None:

@@ -81,7 +81,7 @@ class ThreadedShareCore:
         self._reads = reads
         self.life: Lifecycle = core.life
         self._thread = thread = LoopThread("kafkaio I/O")
-        self._mirrors = mirrors = Mirrors(thread)
+        self._mirrors = mirrors = Mirrors(thread, core.decided_late)
         reader.show = mirrors.show
         core.watch_ranges(mirrors.refresh)
         # What a deserializer awaits, such as the client of a registry, lives in the

@@ -11,21 +11,23 @@ Decisions cross in bundles: the first one of a range asks the I/O thread to coll
 what is decided until then goes with it. `Mirror.collect` clears ``is_queued`` before it
 looks, so a decision that comes behind its look asks again.
 
-A lock may end, or be released by closing, while a decision is on its way. Then the
-decision has no effect, as if it had been made a moment later without ``io_thread``; it
-is not reported to the program but by ``record.acked`` and by the observer.
+A lock may end while a decision is on its way. The decision does not count then, which
+is reported as of any other: by ``record.acked``, ``flush`` and the observer.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kafkaio._records._acquired import STATE
 from kafkaio._records.batch import Acquired
 from kafkaio._runtime.thread import LoopThread
 
+#: Called with a range of the ledger, and the first and last offset of decisions that
+#: came too late.
+OnLate: TypeAlias = Callable[[Acquired, int, int], None]
 #: Runs of decisions.
 _DECIDED: Final = re.compile(rb"\x01+|\x02+|\x03+|\x05+", re.DOTALL)
 #: Runs of whatever became of offsets.
@@ -43,20 +45,26 @@ class Mirror:
         real: the range of the ledger.
         thread: the I/O thread.
         forget: called when nothing more can happen to the range.
+        on_late: called when the lock of decided offsets is gone.
 
     Attributes:
         real: see above.
         shown: the mirror.
     """
 
-    __slots__ = ("_forget", "_seen", "_thread", "real", "shown")
+    __slots__ = ("_forget", "_on_late", "_seen", "_thread", "real", "shown")
 
     def __init__(
-        self, real: Acquired, thread: LoopThread, forget: Callable[[Mirror], None]
+        self,
+        real: Acquired,
+        thread: LoopThread,
+        forget: Callable[[Mirror], None],
+        on_late: OnLate,
     ) -> None:
         self.real = real
         self._thread = thread
         self._forget = forget
+        self._on_late = on_late
         # The states of the mirror that were collected.
         self._seen = bytes(len(real.states))
         place = (real.topic, real.partition, real.first, real.last)
@@ -98,11 +106,17 @@ class Mirror:
             real.handed_to = shown.handed_to
         # Each byte changes once, from 0.
         for run in _DECIDED.finditer(changes.to_bytes(size)):
-            first, end = run.span()
-            base = real.first
-            real.decide_range(base + first, base + end - 1, states[first])
+            first, last = real.first + run.start(), real.first + run.end() - 1
+            decided = real.decide_range(first, last, states[run.start()])
+            if decided <= last - first:
+                self._report_late(first, last)
         if not shown.held:
             self._forget(self)
+
+    def _report_late(self, first: int, last: int) -> None:
+        late = [n for n in range(first, last + 1) if self.real.is_lost(n)]
+        if late:
+            self._on_late(self.real, late[0], late[-1])
 
     def refresh(self) -> None:
         """Note in the mirror what became of the range without its decisions."""
@@ -143,15 +157,19 @@ class Mirrors:
 
     Args:
         thread: the I/O thread.
+        on_late: called when the lock of decided offsets is gone.
     """
 
-    def __init__(self, thread: LoopThread) -> None:
+    def __init__(self, thread: LoopThread, on_late: OnLate) -> None:
         self._thread = thread
+        self._on_late = on_late
         self._mirrors: dict[Acquired, Mirror] = {}
 
     def show(self, real: Acquired) -> Acquired:
         """Make the mirror of a range, for the reader."""
-        mirror = self._mirrors[real] = Mirror(real, self._thread, self._forget)
+        mirror = self._mirrors[real] = Mirror(
+            real, self._thread, self._forget, self._on_late
+        )
         return mirror.shown
 
     def shown(self, real: Acquired) -> Acquired:

@@ -290,6 +290,11 @@ class ServerConnection:
         else:
             callback()
 
+    def forget_close(self, callback: Callable[[], None]) -> None:
+        """Do not call a function any more; it may have been called."""
+        if callback in self._when_closed:
+            self._when_closed.remove(callback)
+
     def metadata_lag(self) -> float:
         """Seconds by which a fault delays what nodes know of this request's change."""
         return self._current.seconds(Action.METADATA_LAG)

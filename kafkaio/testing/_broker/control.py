@@ -365,8 +365,9 @@ class Control:
     def set_feature(self, name: str, level: int) -> None:
         """Set the finalized level of a feature.
 
-        They are ``transaction.version``, 0 to 2, and ``group.version``, 0 or 1; with 0
-        the groups of KIP-848 are off.
+        They are ``transaction.version``, 0 to 2; ``group.version``, 0 or 1, where 0
+        switches the groups of KIP-848 off; and ``share.version``, 0 to 2 (before 4.4,
+        to 1), where 0 switches share groups off.
 
         ApiVersions reports it with a higher epoch; open connections are not told.
 

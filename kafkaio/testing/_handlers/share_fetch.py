@@ -141,7 +141,10 @@ def _session(
 async def _idle(context: RequestContext[ShareFetchRequest], wait_ms: int) -> None:
     wakeup = Wakeup()
     context.connection.when_closed(wakeup.notify)
-    await wakeup.wait(now() + wait_ms / 1000)
+    try:
+        await wakeup.wait(now() + wait_ms / 1000)
+    finally:
+        context.connection.forget_close(wakeup.notify)
 
 
 @dataclass(slots=True)
@@ -213,6 +216,8 @@ class _ShareFetch:
                     return found
                 await wakeup.wait(until)
         finally:
+            # A connection has many fetches.
+            self._context.connection.forget_close(wakeup.notify)
             for one in watched:
                 one.remove_waiter(wakeup)
 

@@ -42,8 +42,8 @@ from kafkaio.testing._share.sessions import (
 from kafkaio.testing._share.states import UNINITIALIZED, ShareKey, ShareStates
 
 _STALE_STATE: Final = (
-    "Error in write state RPC. The share coordinator rejected the request because the"
-    " share-group state epoch did not match."
+    "Error in write state RPC. The coordinator rejected the request because the state"
+    " epoch did not match."
 )
 _BY_DURATION: Final = "by_duration:"
 

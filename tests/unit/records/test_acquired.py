@@ -419,6 +419,9 @@ def test_hands_out_what_is_acquired_and_held(twin: Any) -> None:
     assert next(cursor).offset == 100
     assert (cursor.remaining, cursor.next_offset) == (5, 101)
     assert (one.handed_to, other.handed_to) == (101, 105)
+    # A copy looks ahead.
+    assert offsets(cursor.copy().take(9)) == [101, 102, 105, 106, 107]
+    assert (one.handed_to, other.handed_to) == (101, 105)
     one.decide(101, RELEASE)
     other.lose(107, 107)
     assert offsets(cursor.take(2)) == [102, 105]

@@ -28,6 +28,10 @@ def switches_often() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+def nothing(real: Acquired, first: int, last: int) -> None:
+    """Hear of decisions that came too late."""
+
+
 async def turn(thread: LoopThread) -> None:
     """Return when the thread has done what was asked of it before."""
     await thread.call(lambda: asyncio.sleep(0))
@@ -56,7 +60,7 @@ class BusyLedger:
 
     def __init__(self, thread: LoopThread, seed: int) -> None:
         self.real = Acquired("t", 0, 100, 99 + SIZE, 1, 1, FakeLedger())
-        self.mirrors = Mirrors(thread)
+        self.mirrors = Mirrors(thread, nothing)
         self.shown = self.real
         self.taken: list[int] = []
         self._dice = random.Random(-seed - 1)
@@ -114,7 +118,7 @@ async def test_the_last_decision_of_a_range_crosses() -> None:
     # one that was missed.
     thread, ledger, count = LoopThread("test"), FakeLedger(), 400
     thread.start()
-    mirrors = Mirrors(thread)
+    mirrors = Mirrors(thread, nothing)
     reals = [Acquired("t", n, 0, 1, 1, 1, ledger) for n in range(count)]
 
     async def show() -> list[Acquired]:
@@ -154,7 +158,7 @@ class Interfering(FakeLedger):
 def test_a_decision_amid_the_collecting_asks_again() -> None:
     thread, ledger = Elsewhere(), Interfering()
     real = Acquired("t", 0, 0, 2, 1, 1, ledger)
-    mirror = Mirror(real, thread, lambda _: None)  # type: ignore[arg-type]
+    mirror = Mirror(real, thread, lambda _: None, nothing)  # type: ignore[arg-type]
     mirror.shown.decide(0, ACCEPT)
     mirror.shown.decide(2, ACCEPT)
     (collect,) = thread.asked  # one bundle
@@ -166,11 +170,30 @@ def test_a_decision_amid_the_collecting_asks_again() -> None:
     assert len(thread.asked) == 2
 
 
+def test_a_decision_that_comes_too_late_is_told() -> None:
+    thread, late = Elsewhere(), list[tuple[int, int]]()
+    real = Acquired("t", 0, 0, 5, 1, 1, FakeLedger())
+    mirror = Mirror(
+        real,
+        thread,  # type: ignore[arg-type]
+        lambda _: None,
+        lambda _, first, last: late.append((first, last)),
+    )
+    mirror.shown.decide_range(1, 4, ACCEPT)
+    real.lose(2, 5)  # the mirror has not heard of it yet
+    thread.asked[0]()
+    assert late == [(2, 4)]
+    assert real.states[1] == ACCEPT
+    mirror.refresh()
+    # What was not decided is shown as lost.
+    assert [mirror.shown.is_lost(n) for n in range(6)] == [*[False] * 5, True]
+
+
 @needs_compiled
 async def test_what_becomes_of_a_range_is_shown() -> None:
     thread, ledger = LoopThread("test"), FakeLedger()
     thread.start()
-    mirrors = Mirrors(thread)
+    mirrors = Mirrors(thread, nothing)
     real = Acquired("t", 0, 0, 9, 3, 1, ledger)
     real.deadline = 5.0
 

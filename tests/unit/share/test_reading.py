@@ -220,6 +220,13 @@ async def test_gaps(w: World) -> None:
     assert w.ledger.told() == "ghg" + "h" + "gggggg" + "hh" + "ghg" + "rr"
 
 
+async def test_an_acquisition_that_begins_in_a_compacted_batch(w: World) -> None:
+    iterator = await begin(w)
+    w.fetch(batch_of(1, [1, 3], 3) + batch_of(4, [4], 4), (2, 4))
+    assert [(await anext(iterator)).offset for _ in range(2)] == [3, 4]
+    assert w.ledger.told() == "ghh"
+
+
 async def test_only_acquired_records_are_handed_out(w: World) -> None:
     iterator = await begin(w)
     w.fetch(batch_of(0, range(100), 99), (5, 5), (50, 51))

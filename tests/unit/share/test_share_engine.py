@@ -17,7 +17,9 @@ from kafkaio.errors import (
     AcknowledgeFailed,
     AuthorizationError,
     ClosedError,
+    InternalError,
     KafkaError,
+    LockLost,
     ProtocolError,
     RequestTimeout,
     UnsupportedVersion,
@@ -476,6 +478,54 @@ async def test_one_that_is_abandoned_frees_its_locks(broker: Broker) -> None:
     one.core.abandon()
     async with engine(broker.bootstrap_servers, GROUP, ["jobs"], **SOON) as two:
         assert len(await two.accept(15)) == 15
+
+
+async def test_a_task_that_crashes_ends_everything_and_frees_the_locks(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await produced(broker, 5)
+    share = Engine(broker.bootstrap_servers, GROUP, ["jobs"], **SOON)
+    await share.core.start(10)
+    taken = await share.take(15)
+    waiting = [
+        asyncio.ensure_future(share.core.acked(taken[0].acquired, 0)),
+        asyncio.ensure_future(share.core.wait_for_news(None)),
+    ]
+    await asyncio.sleep(0)
+
+    def crash(*given: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(leader_module.Leader, "_check_connection", crash)
+    share.core.wake()
+    await asyncio.wait(waiting, timeout=10)
+    with pytest.raises(LockLost, match="the session was closed"):
+        await waiting[0]
+    await waiting[1]
+    for call in (share.core.check, share.core.flush(1)):
+        with pytest.raises(InternalError, match="a bug"):
+            call() if callable(call) else await call
+    assert share.core.state == "failed"
+    assert share.reader.is_interrupted
+    assert all(each.state == LOST for each in taken)
+    monkeypatch.undo()
+    await share.core.close(5)
+    async with engine(broker.bootstrap_servers, GROUP, ["jobs"], **SOON) as other:
+        assert len(await other.accept(15)) == 15
+
+
+async def test_closing_again_waits_for_the_first(broker: Broker) -> None:
+    share = Engine(broker.bootstrap_servers, GROUP, ["jobs"], **SOON)
+    await share.core.start(10)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        for _ in range(3):
+            tasks.create_task(share.core.close(None))
+    assert share.core.state == "closed"
+    await share.core.close(None)
+    with pytest.raises(ClosedError):
+        share.core.subscribe(frozenset({"jobs"}))
+    with pytest.raises(ClosedError, match="cannot be started again"):
+        await share.core.start(None)
 
 
 async def test_handlers_are_waited_for(broker: Broker) -> None:
