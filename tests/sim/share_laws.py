@@ -331,9 +331,9 @@ class ShareChecker:
                 elif (
                     entry.is_superseded
                     and entry.end not in _ANNOUNCED
-                    # Below the start of the partition a leader confirms in silence what
-                    # another member has done.
-                    and sum(e.end == entry.end for e in entries) == 1
+                    # The other one is told, or the leader confirms in silence what is
+                    # done: below the start of the partition.
+                    and any(e.end not in {*_ANNOUNCED, entry.end} for e in entries)
                 ):
                     self.break_law("a duplicate without a word", str(entry))
         if left := self.truth.undone():
