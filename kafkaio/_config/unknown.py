@@ -107,7 +107,7 @@ FOREIGN: Mapping[str, str] = {
 def _of_group(name: str) -> str:
     return (
         f"it holds for the whole group: set the config {name} of the group at the "
-        "brokers (Admin.alter_configs, or `kafkaio groups configs`)"
+        "brokers (Admin.incremental_alter_configs, or `kafkaio configs set group`)"
     )
 
 

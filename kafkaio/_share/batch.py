@@ -202,6 +202,10 @@ class ShareBatch(Generic[K_co, V_co]):
     def _decide_each(
         self, records: Iterable[ShareRecord[object, object]], decision: int
     ) -> int:
+        if isinstance(records, ShareRecord):
+            raise ArgumentTypeError(
+                "records must be several ShareRecord objects: give one in a list"
+            )
         chosen: dict[int, Acquired] = {}
         for record in records:
             acquired = self._range_of(record)

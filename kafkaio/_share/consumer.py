@@ -25,6 +25,7 @@ from kafkaio._client.cluster import Cluster
 from kafkaio._config import ShareConsumerConfig, ShareConsumerOptions, with_functions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
+from kafkaio._consumer.reading.exclusive import UsedInHandler
 from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._net.transport import Dial
@@ -45,7 +46,7 @@ from kafkaio._share.run import (
 from kafkaio._share.statistics import ShareConsumerStatistics
 from kafkaio._share.threaded.core import ThreadedShareCore
 from kafkaio._share.threaded.reads import ThreadedReads
-from kafkaio.errors import ArgumentTypeError, KafkaError, Release, UsageError
+from kafkaio.errors import ArgumentTypeError, KafkaError, Release
 from kafkaio.serde import (
     AsyncDeserializer,
     DeserializerLike,
@@ -376,7 +377,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         """
         limit = _limit(timeout)
         if self._reads.user_code.have_caller:
-            raise UsageError(
+            raise UsedInHandler(
                 "close() is called in a handler of run(), and would wait for that "
                 "handler; call it in another task"
             )

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from math import inf
+from threading import get_ident
 from typing import Final
 from uuid import UUID
 
@@ -93,6 +94,7 @@ class ShareCore:
         # The clock of the loop. Work on a record may be in a thread of its own, and ask
         # there whether the lock has ended.
         self._clock: Callable[[], float] = lambda: -inf
+        self._thread = 0
         self._acks = Acknowledgements(config.group_id, cluster.observer, self._notified)
         self.ledger: ShareLedger = ShareLedger(
             self._acks,
@@ -100,6 +102,7 @@ class ShareCore:
             max_processing=config.max_processing_ms / 1000,
             jitter=roll(),
             clock=lambda: self._clock(),
+            defer=self._defer,
         )
         self._member = ShareMember(cluster, config, self._assigned, self._failed)
         self._handlers: dict[HandlersPort, None] = {}
@@ -143,6 +146,7 @@ class ShareCore:
         """
         self.life.begin()
         self._clock = running_loop().time
+        self._thread = get_ident()
         try:
             await self._begin(within)
         except BaseException:
@@ -499,6 +503,14 @@ class ShareCore:
         self._leaders.limit(most)
 
     # ---- acknowledgements ------------------------------------------------------------
+
+    def _defer(self, acquired: Acquired) -> bool:
+        # A record may be decided in the thread that has worked on it. The codec takes
+        # the decision in one step; the ledger belongs to the loop.
+        if get_ident() == self._thread:
+            return False
+        self.life.soon(partial(self.ledger.decided, acquired))
+        return True
 
     def _notified(self, node_id: int) -> None:
         self._decided_at = now()

@@ -30,6 +30,7 @@ from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.handlers import NotAwaitable, work_of
 from kafkaio._consumer.parallel.passing import PassingFailures
 from kafkaio._consumer.reading.deserializers import Deserialize, Pending, is_passing
+from kafkaio._consumer.reading.exclusive import UsedInHandler
 from kafkaio._records._acquired import ACCEPT, REJECT, RELEASE
 from kafkaio._records.batch import Acquired, ShareRecord, acquired_of, settle
 from kafkaio._runtime.broadcast import Broadcast
@@ -582,7 +583,8 @@ class ShareRunner:
         self, worker: _Worker, record: AnyShareRecord, error: Exception
     ) -> None:
         # A handler raised, or the deserializer of its record.
-        if isinstance(error, NotAwaitable):
+        if isinstance(error, (NotAwaitable, UsedInHandler)):
+            # To deliver every record again and again would end in their archive.
             self._give_up(record, error)
             return
         if isinstance(error, _Unusable):

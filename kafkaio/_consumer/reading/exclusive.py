@@ -11,6 +11,13 @@ from kafkaio._runtime.thread import caller
 from kafkaio.errors import UsageError
 
 
+class UsedInHandler(UsageError):
+    """A handler of ``run`` that reads from its consumer, or closes it.
+
+    Every record would fail alike, so a run in which records are tried again ends.
+    """
+
+
 class ExclusiveReading:
     """Lets one task read at a time: the task within the ``with`` block.
 
@@ -68,3 +75,15 @@ class UserCode:
     def have_caller(self) -> bool:
         """Whether the calling task is one of them."""
         return caller() in self._tasks
+
+    def refuse_reading(self) -> None:
+        """Raise if a handler reads from the consumer that has called it.
+
+        Raises:
+            UsageError: it does.
+        """
+        if self._tasks and self.have_caller:
+            raise UsedInHandler(
+                "a handler of run() reads from the consumer that has called it: run() "
+                "reads already"
+            )

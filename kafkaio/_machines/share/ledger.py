@@ -353,6 +353,9 @@ class ShareLedger:
         jitter: in [0, 1), different in each consumer: spreads renewals.
         clock: tells the time when somebody asks whether a lock has ended; None if only
             `expire` is to end locks.
+        defer: called with a range of which something was decided. If it returns True,
+            this is not the ledger's thread, and it has `decided` called there. None if
+            all is decided in one thread.
 
     Attributes:
         max_processing: see above; it can be changed.
@@ -360,6 +363,7 @@ class ShareLedger:
 
     __slots__ = (
         "_clock",
+        "_defer",
         "_expiries",
         "_jitter",
         "_leaders",
@@ -377,9 +381,11 @@ class ShareLedger:
         max_processing: float,
         jitter: float = 0.5,
         clock: Callable[[], float] | None = None,
+        defer: Callable[[Acquired], bool] | None = None,
     ) -> None:
         self._listener = listener
         self._clock = clock
+        self._defer = defer
         self._linger = linger
         self.max_processing: float = max_processing
         self._jitter = jitter
@@ -427,6 +433,8 @@ class ShareLedger:
 
     def decided(self, acquired: Acquired) -> None:
         """Note that there are decisions; see `AcquiredListenerPort`."""
+        if self._defer is not None and self._defer(acquired):
+            return
         lease = self._leases.get(acquired)
         if lease is not None:
             self._leaders[acquired.node_id].queued[lease] = None

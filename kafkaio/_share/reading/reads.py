@@ -163,6 +163,7 @@ class ShareReads:
             UsageError: another task reads, or nothing is subscribed to.
             ClosedError: the consumer is not running.
         """
+        self.user_code.refuse_reading()
         with self.reading:
             self.settle()
             self._engine.check()
@@ -195,6 +196,7 @@ class ShareReads:
             ClosedError: the consumer is closed.
             Exception: an error that the user must get, once.
         """
+        self.user_code.refuse_reading()
         with self.reading:
             self._reader.pause()  # nobody else may take a record meanwhile
             self.settle()

@@ -182,6 +182,7 @@ class ThreadedReads:
 
     async def next_record(self, holder: Holder) -> AnyShareRecord:
         """Return the next record; wait for it as long as it takes."""
+        self.user_code.refuse_reading()
         with self._reading:
             self._begin(holder)
             while True:
@@ -197,6 +198,7 @@ class ThreadedReads:
         until: Callable[[], float | None],
     ) -> AnyShareBatch | None:
         """Wait until ``take`` returns a batch; None when ``until`` has passed."""
+        self.user_code.refuse_reading()
         with self._reading:
             self._begin(holder)
             batch = await self._cross(partial(self._batch, holder, take, until))
@@ -205,6 +207,7 @@ class ThreadedReads:
 
     async def poll(self, limit: int, wait: float | None) -> list[AnyShareRecord]:
         """Take the records that are there; wait only if there are none."""
+        self.user_code.refuse_reading()
         with self._reading:
             self._begin(self._poller)
             taken = await self._cross(partial(self._poll, limit, wait))
@@ -214,6 +217,7 @@ class ThreadedReads:
 
     async def run(self, run: Callable[[], Awaitable[None]]) -> None:
         """Run a call of ``run`` in the thread; nobody else reads meanwhile."""
+        self.user_code.refuse_reading()
         with self._reading:
             self._begin(Holder("run"))
             await self._thread.call(run)

@@ -13,6 +13,7 @@ import pytest_asyncio
 from kafkaio._share.reading import reads as reads_module
 from kafkaio._share.reading.iterators import ShareBatchIterator, ShareRecordIterator
 from kafkaio.errors import (
+    ArgumentTypeError,
     ClosedError,
     CorruptRecord,
     DeserializationError,
@@ -360,6 +361,8 @@ async def test_what_a_batch_refuses(w: World) -> None:
     batch, other = await step, await anext(iterator)
     with pytest.raises(UsageError, match="jobs-0 at offset 5 is not a record of this"):
         batch.reject([batch[0], other[0]])
+    with pytest.raises(ArgumentTypeError, match="give one in a list"):
+        batch.release(batch[0])  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="offset 0 is there twice"):
         batch.reject([batch[0], batch[0]])
     batch[1].ack()

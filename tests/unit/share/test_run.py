@@ -12,6 +12,7 @@ import pytest_asyncio
 from kafkaio import DeadLetter
 from kafkaio._runtime.observer import Observer
 from kafkaio._share.ports import HandlersPort
+from kafkaio._share.reading.iterators import Holder
 from kafkaio._share.run import FailedRecords, OnError, ShareRunner, check_on_error
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -406,6 +407,27 @@ async def test_a_handler_that_is_no_coroutine_function(r: Running) -> None:
     with pytest.raises(UsageError, match="needs a coroutine function"):
         await task
     assert r.world.ledger.told() == "rrrr"
+
+
+@pytest.mark.parametrize("way", ["poll", "run"])
+async def test_a_handler_that_reads_from_its_consumer_ends_the_run(
+    r: Running, way: str
+) -> None:
+    # Else each record would be delivered until the group's limit, and then archived.
+    async def handler(record: Any) -> None:
+        if way == "poll":
+            await r.world.reads.poll(5, 0.0)
+        else:
+            with r.world.reads.dividing(Holder("run")):
+                raise AssertionError
+
+    task = await r.start(handler)
+    r.fetch()
+    await r.turns()
+    with pytest.raises(UsageError, match=r"a handler of run.*reads from the cons"):
+        await task
+    assert r.world.ledger.told() == "rrrr"
+    assert not r.heard.failed
 
 
 # Lost locks

@@ -100,6 +100,22 @@ def places(records: list[Held]) -> set[tuple[int, int]]:
     return {each.place for each in records}
 
 
+async def test_a_record_may_be_decided_in_the_thread_that_works_on_it(
+    broker: Broker,
+) -> None:
+    await produced(broker, 3, 0)
+    async with kafkaio.ShareConsumer(
+        broker.bootstrap_servers, topics="jobs", group_id=GROUP, fetch_max_wait_ms=50
+    ) as share:
+        records = await share.poll(timeout=20)
+        # The first one notifies the ledger, and the others find that done, perhaps.
+        for record in records:
+            await asyncio.to_thread(record.ack)
+        for record in records:
+            await asyncio.wait_for(record.acked, 10)
+        assert share.statistics().accepted == len(records)
+
+
 async def test_records_of_three_leaders_are_accepted(broker: Broker) -> None:
     await produced(broker, 20)
     async with engine(broker.bootstrap_servers, GROUP, ["jobs"], **SOON) as share:
