@@ -367,7 +367,7 @@ class ShareRecord(Record[K_co, V_co]):
 
     @property
     def lock_deadline(self) -> float:
-        """When the lock ends, in seconds on the scale of `time.monotonic`.
+        """When the lock ends, in seconds on the scale of ``time.monotonic``.
 
         It moves while the consumer renews the lock. On the clock of the machine that
         received the record.

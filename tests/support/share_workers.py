@@ -43,7 +43,7 @@ class Worker:
             RuntimeError: it has ended.
         """
         assert self._process.stdout is not None
-        found = []
+        found: list[str] = []
         async with asyncio.timeout(HANGS):
             while len(found) < count:
                 line = await self._process.stdout.readline()
@@ -108,7 +108,7 @@ async def lag(broker: Broker) -> int:
     partitions = [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
     async with Admin(broker.bootstrap_servers) as admin:
         found = await admin.list_share_group_offsets({GROUP: partitions})
-    return sum(one.lag or 0 for one in found[GROUP].values())
+    return sum((one.lag or 0) if one else 0 for one in found[GROUP].values())
 
 
 async def check_work(command: Sequence[str | Path], broker: Broker) -> None:

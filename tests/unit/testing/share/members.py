@@ -247,11 +247,12 @@ async def shared(
     *sizes: int,
     partitions: int = 1,
     configs: Mapping[str, object] | None = None,
+    config: Mapping[str, object] | None = None,
     **options: object,
 ) -> AsyncIterator[tuple[Broker, Member]]:
     """A broker with a topic and batches in it, and a member that has joined."""
-    given = {"group.share.min.record.lock.duration.ms": 1000}
-    given |= options.pop("config", {})  # type: ignore[arg-type]
+    given: dict[str, object] = {"group.share.min.record.lock.duration.ms": 1000}
+    given.update(config or {})
     defaults = {
         "memory_transport": True,
         "metadata_delay": 0.0,
@@ -260,8 +261,8 @@ async def shared(
     broker = Broker(**(defaults | options), config=given)  # type: ignore[arg-type]
     async with broker:
         caller = await connect(broker)
-        earliest = {"share.auto.offset.reset": "earliest"}
-        await configure(caller, **(earliest | dict(configs or {})))
+        wanted = {"share.auto.offset.reset": "earliest", **(configs or {})}
+        await configure(caller, GROUP, **wanted)
         await fill(caller, *sizes)
         member = Member(caller, broker.topics[TOPIC].topic_id)
         await member.join()

@@ -156,8 +156,7 @@ async def test_the_duration_is_that_of_the_group() -> None:
 async def test_a_renewal_brings_no_records() -> None:
     async with shared(2) as (_, member):
         await member.fetch(1)
-        request = {"acks": {0: [(0, 0, [RENEW])]}}
-        answer = await member.fetch(renews=True, **request)
+        answer = await member.fetch(renews=True, acks={0: [(0, 0, [RENEW])]})
         assert data_of(answer).acknowledge_error_code == 0
         assert acquired(answer) == []
 
@@ -420,12 +419,11 @@ async def test_a_leader_that_stops_frees_what_is_held() -> None:
 
 
 async def test_states_are_kept_over_a_restart(tmp_path: Path) -> None:
-    options = {"data_dir": tmp_path}
-    async with shared(4, **options) as (broker, member):
+    async with shared(4, data_dir=tmp_path) as (broker, member):
         await member.fetch()
         await member.acknowledge((0, 0, ACCEPT), (2, 2, RELEASE), (3, 3, REJECT))
         epoch = member.epoch
-    async with Broker(memory_transport=True, **options) as broker:  # type: ignore[arg-type]
+    async with Broker(memory_transport=True, data_dir=tmp_path) as broker:
         member = Member(await connect(broker), broker.topics[TOPIC].topic_id)
         # Its session goes on where it was.
         answer = await member.heartbeat(epoch)

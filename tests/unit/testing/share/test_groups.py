@@ -35,6 +35,7 @@ from kafkaio.protocol.messages.join_group import (
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest
 from kafkaio.protocol.messages.offset_commit import OffsetCommitRequest
 from kafkaio.protocol.messages.share_group_describe import (
+    DescribedGroup,
     ShareGroupDescribeRequest,
 )
 from kafkaio.testing._security.acls import Operation, ResourceType
@@ -183,7 +184,7 @@ def join_request(group: str) -> JoinGroupRequest:
     )
 
 
-async def describe(caller: Caller, group: str = GROUP):
+async def describe(caller: Caller, group: str = GROUP) -> DescribedGroup:
     answer = await caller.call(ShareGroupDescribeRequest(group_ids=[group]), 1)
     (found,) = answer.groups
     return found

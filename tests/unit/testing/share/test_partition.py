@@ -38,7 +38,7 @@ def take(
     ask = Acquire(member=member, max_records=most, batch_size=size, is_exact=exact)
     read = [one for one in batches if one[1] >= machine.next_offset]
     fetched = Fetched(machine.next_offset, read, aborted)
-    return [tuple(one) for one in machine.acquire(ask, fetched, 0.0)]
+    return [(one[0], one[1], one[2]) for one in machine.acquire(ask, fetched, 0.0)]
 
 
 def answer(machine: SharePartition, first: int, last: int, *types: int) -> None:

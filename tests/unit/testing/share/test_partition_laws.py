@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._share.inflight import RecordState
+from kafkaio.testing._share.inflight import Delivery, RecordState
 from kafkaio.testing._share.partition import (
     AckBatch,
     AckType,
@@ -236,7 +236,7 @@ class Group(RuleBasedStateMachine):
         deadlines = [until for _, until, _ in self.locked.values()]
         assert self.machine.deadline == min(deadlines, default=float("inf"))
 
-    def _states(self) -> Iterator[tuple[int, object]]:
+    def _states(self) -> Iterator[tuple[int, Delivery]]:
         for first, last, one in self.machine.states():
             for number in range(first, last + 1):
                 yield number, one
