@@ -126,7 +126,7 @@ class ShareMember:
         # Topics that the brokers refuse to describe, once reported.
         self._refused = set[str]()
         self._assigned = frozenset[TopicIdPartition]()
-        # When the heartbeat that was answered last was sent.
+        # When the heartbeat was sent that was accepted last.
         self._answered_at = -inf
         # Since when the member belongs to the group without an assignment.
         self._idle_since = inf
@@ -229,11 +229,11 @@ class ShareMember:
         Args:
             check: called whenever something has happened meanwhile; what it raises
                 ends the call.
-            patience: seconds without a coordinator that answers.
+            patience: seconds without a coordinator that accepts a heartbeat.
 
         Raises:
             KafkaError: the group refuses this member for good.
-            RequestTimeout: no coordinator answered for so long.
+            RequestTimeout: no coordinator did so for so long.
             ClosedError: the membership has ended.
         """
         since = now()
@@ -425,7 +425,8 @@ class ShareMember:
             on_sent=self._sent,
         )
         assignment = assignment_of(answer)
-        self._answered_at = sent_at
+        if not answer.error_code:
+            self._answered_at = sent_at
         self._rpc.heartbeat_answered(sent_at)
         self._rpc.answered(ApiKey.SHARE_GROUP_HEARTBEAT, answer.error_code)
         return self._machine.heartbeat_answered(

@@ -475,6 +475,19 @@ async def test_a_start_without_a_coordinator_ends_in_its_time(broker: Broker) ->
         share.core.check()
 
 
+async def test_a_start_that_is_put_off_for_ever_ends_in_the_time_of_the_option(
+    broker: Broker,
+) -> None:
+    # A coordinator that answers each join, and accepts none.
+    broker.faults.on("ShareGroupHeartbeat", error(E.COORDINATOR_LOAD_IN_PROGRESS))
+    share = Engine(
+        broker.bootstrap_servers, GROUP, ["jobs"], default_api_timeout_ms=500, **SOON
+    )
+    async with asyncio.timeout(20):
+        with pytest.raises(RequestTimeout, match="COORDINATOR_LOAD_IN_PROGRESS"):
+            await share.core.start(None)
+
+
 async def test_a_start_that_is_cancelled_leaves_nothing(broker: Broker) -> None:
     rule = broker.faults.on("ShareGroupHeartbeat", delay(5.0))
     share = Engine(broker.bootstrap_servers, GROUP, ["jobs"], **SOON)
