@@ -197,6 +197,9 @@ def example(name: str) -> KafkaError:
     elif issubclass(kind, errors.DeserializationError):
         record = kafkaio.Record("t", 1, 5, 0, b"k", b"v")
         made = kind("wrong", is_key=True, record=record)
+    elif issubclass(kind, errors.AcknowledgeFailed):
+        tp = kafkaio.TopicPartition("t", 1)
+        made = kind("lost", topic_partition=tp, first_offset=5, last_offset=7)
     elif issubclass(kind, errors.SchemaError):
         made = kind("orders-value", "wrong", status=404, code=40401)
     else:

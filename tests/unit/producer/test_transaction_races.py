@@ -7,6 +7,7 @@ import contextvars
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import pytest
 
@@ -49,6 +50,7 @@ class Offsets:
 
     is_fenced = True
     offsets: Mapping[TopicPartition, OffsetAndMetadata] = {T0: OffsetAndMetadata(7)}
+    topic_ids: Mapping[str, UUID] = {}  # as with brokers that know none
 
     def identity(self) -> GroupMetadata:
         return GROUP
