@@ -110,9 +110,10 @@ class ShareCore:
         self._has_left = False
         # Seconds that reads have waited for records.
         self._idle = 0.0
-        # When the last decision was made, and whether it was reported since that there
-        # is none.
+        # When the last decision was made, since when the program has all records that
+        # it may have, and whether it was reported that it decides about none.
         self._decided_at = -inf
+        self._full_since: float | None = None
         self._is_stall_reported = False
         self._are_letters_reported = False
 
@@ -557,21 +558,26 @@ class ShareCore:
         """Report that nothing can be fetched; return when to check again."""
         # What costs least comes first: this runs after each answer.
         most = self.config.max_in_flight
-        if self._is_stall_reported or self.ledger.locked < most:
+        is_full = self.ledger.locked >= most
+        if self._is_stall_reported or not is_full or not self._has_all(most):
+            self._full_since = None
             return None
-        if not self._reader.wants or self._reader.buffered:
-            return None
-        held = self.ledger.held
-        if held < most:
-            return None
+        if self._full_since is None:
+            self._full_since = moment
+        since = max(self._decided_at, self._full_since)
         # Compared as it is waited for: a difference may be rounded the other way.
-        due = self._decided_at + self.ledger.longest_lock
+        due = since + self.ledger.longest_lock
         if moment < due:
             return due
-        silent = moment - self._decided_at
+        held, silent = self.ledger.held, moment - since
         self._is_stall_reported = True
         self.observer.acknowledgements_missing(self.config.group_id, held, silent)
         return None
+
+    def _has_all(self, most: int) -> bool:
+        # Whether the program has so many records, and asks for more.
+        reader = self._reader
+        return reader.wants and not reader.buffered and self.ledger.held >= most
 
     # ---- figures ---------------------------------------------------------------------
 

@@ -663,7 +663,8 @@ async def test_a_program_that_keeps_all_records_is_told(broker: Broker) -> None:
             self, group: str, records: int, seconds: float
         ) -> None:
             assert (group, records) == (GROUP, 3)
-            assert seconds >= 1.0
+            # Counted from when it had all of them, not from a decision before.
+            assert 1.0 <= seconds < 10.0
             told.set()
 
     options = {**SOON, "max_in_flight": 3, "acquire_mode": "record_limit"}
