@@ -86,6 +86,28 @@ async def test_errors_are_decided_by_a_function(
     assert caplog.text.count("no number at offset 1") == 1
 
 
+async def test_a_short_outage_loses_nothing(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await send(broker, "jobs", b"1", b"none", b"2")
+    block = program("def later", broker).replace("sleep(10 *", "sleep(0.2 *")
+    assert "sleep(0.2 *" in block
+    down = block.replace("async def work(", "async def work_(") + OUTAGE
+    until = asyncio.get_running_loop().time() + 0.5
+    await run_until(down, partial(finished, broker, "jobs"), {"until": until})
+    assert sorted(capsys.readouterr().out.split()) == ["1", "2", "done:", "done:"]
+
+
+OUTAGE = """
+
+
+async def work(record):
+    if asyncio.get_running_loop().time() < until:
+        raise ConnectionError("the database is down")
+    await work_(record)
+"""
+
+
 async def test_record_by_record(broker: Broker) -> None:
     # The one that is released comes again until the group's limit, and is archived.
     await send(broker, "jobs", b"one", b"early", b"two")
