@@ -298,8 +298,9 @@ class _Leader:
 
     def fade(self, count: int, now: float, slack: float) -> None:
         """Count offsets for so long whose lock has ended by our clock."""
-        if count and slack:
-            self.fading.append((now + slack, count))
+        until = now + slack
+        if count and until > now:  # a slack may be too short for the clock
+            self.fading.append((until, count))
 
     def faded(self, now: float) -> bool:
         """Count those no longer whose time is over; return whether there were any."""

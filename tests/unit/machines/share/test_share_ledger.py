@@ -891,3 +891,15 @@ def test_the_clock_says_whether_a_lock_has_ended():
     assert ledger.has_ended(acquired, 3)
     ledger.expire(10.0)
     assert not ledger.has_ended(acquired, 3)  # it is known to be lost
+
+
+def test_a_slack_that_is_too_short_for_the_clock_keeps_nothing_locked() -> None:
+    ledger = Ledger()
+    # The answer came so soon that 10.0 and the slack are 10.0.
+    ledger.acquired(
+        NODE, TP, [AcquiredRange(0, 0, 1)], lock=LOCK, sent_at=0.0, now=7e-227
+    )
+    ledger.expire(LOCK)
+    assert ledger.log.losses
+    assert ledger.locked == 0
+    assert ledger.next_expiry() is None
