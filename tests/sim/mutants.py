@@ -186,7 +186,8 @@ MUTANTS: Final = (
     _offsets(
         name="offsets are committed without the member",
         function="_request",
-        old="generation_id=place.generation,\n        member_id=place.member_id,",
+        old="generation_id_or_member_epoch=place.generation,\n"
+        "        member_id=place.member_id,",
         new="",
     ),
     _offsets(

@@ -296,7 +296,7 @@ def test_forged_wrappers_raise_nothing_else(data: bytes, magic: int) -> None:
         try:
             for batch in read_batches(candidate):
                 assert batch.count == len(batch.decode("t", 0))
-        except CorruptRecord:
+        except (CorruptRecord, RecordTooLarge):  # forged sizes of snappy, too
             pass
 
 
