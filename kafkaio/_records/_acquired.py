@@ -299,7 +299,8 @@ class ShareRecord(Record[K_co, V_co]):
     the lock ends (KIP-932). ``ack``, ``release`` and ``reject`` decide what becomes of
     it; one of them can be called, once, from any task of the consumer's event loop, or
     in the thread that works on the record. They send nothing by themselves: the
-    decision joins the next request to the partition's leader. ``await record.acked`` waits for the answer.
+    decision joins the next request to the partition's leader. ``await record.acked``
+    waits for the answer.
 
     Share records with equal fields are equal, also to a `Record`; how often they were
     delivered does not count. A copy, pickled or not, has the fields, the delivery count
