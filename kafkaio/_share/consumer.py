@@ -515,14 +515,16 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
             max_processing_ms: how long the locks of a record are renewed after it was
                 handed out; the option of that name by default.
             on_error: what becomes of a record whose handler fails, or that cannot be
-                deserialized. `Release` (the class, or an object of it): it comes again
-                at once, up to the group's limit of deliveries, and is archived then. If
-                what all handlers need is down for seconds, that loses records: wait in
-                the handler, or in a coroutine function given here. `Reject`: it never
-                comes again. A `DeadLetter`: it is written there and accepted; if that
-                fails, it is released. Where the brokers write the group's dead letters
-                (KIP-1191, Kafka 4.4) it is rejected instead, so that they do, which is
-                reported once. A function, or coroutine function, of the record and the
+                deserialized. `Release` (the class, or an object of it): it comes again,
+                up to the group's limit of deliveries, and is archived then. The worker
+                waits before that, 1 second after the first delivery, then twice as long
+                each time, 10 at most, and never longer than half of what is left of the
+                lock. If what all handlers need is down for longer than that bridges,
+                records are lost: wait in the handler, or in a coroutine function given
+                here. `Reject`: it never comes again. A `DeadLetter`: it is written
+                there and accepted; if that fails, it is released in the same way. Where
+                the brokers write the group's dead letters (KIP-1191, Kafka 4.4) it is
+                rejected instead, so that they do, which is reported once. A function, or coroutine function, of the record and the
                 exception: it returns or raises Release or Reject, or returns None to
                 have the record accepted. These get the record as it came, not
                 deserialized. A batch that cannot be read was rejected (if it is only

@@ -31,6 +31,7 @@ from kafkaio._consumer.parallel.handlers import NotAwaitable, work_of
 from kafkaio._consumer.parallel.passing import PassingFailures
 from kafkaio._consumer.reading.deserializers import Deserialize, Pending, is_passing
 from kafkaio._consumer.reading.exclusive import UsedInHandler
+from kafkaio._machines.backoff import Backoff
 from kafkaio._records._acquired import ACCEPT, REJECT, RELEASE
 from kafkaio._records.batch import Acquired, ShareRecord, acquired_of, settle
 from kafkaio._runtime.broadcast import Broadcast
@@ -78,6 +79,10 @@ _AHEAD: Final = 2
 _SOON: Final = 0.05
 #: By how much that has to change.
 _CHANGE: Final = 1.25
+#: The wait before a record whose handler has failed is released, by its deliveries. A
+#: failure of everything, such as that of a database, would otherwise use up the
+#: group's limit of deliveries in a moment, and archive what cannot be worked on now.
+_BEFORE_RELEASE: Final = Backoff(1_000, 10_000)
 _WORDS: Final = {ACCEPT: "accepted", RELEASE: "released", REJECT: "rejected"}
 
 
@@ -154,6 +159,10 @@ class FailedRecords:
         self.report(record, error, _WORDS[decision])
         return decision
 
+    def is_held_back(self, error: Exception) -> bool:
+        """Whether a record is released only after a wait: nobody has asked for it."""
+        return self._on_error is None and verdict_of(error) is None
+
     def report(self, record: AnyShareRecord, error: Exception, outcome: str) -> None:
         """Tell the observer about a failure."""
         self._observer.handler_failed(
@@ -202,6 +211,10 @@ class FailedPort(Protocol):
 
     async def decide(self, record: AnyShareRecord, error: Exception) -> int:
         """Return what becomes of a record."""
+        ...
+
+    def is_held_back(self, error: Exception) -> bool:
+        """Whether a record is released only after a wait."""
         ...
 
     def report(self, record: AnyShareRecord, error: Exception, outcome: str) -> None:
@@ -286,6 +299,7 @@ class ShareRunner:
         # this error if there is one.
         self._is_ending = False
         self._last_error: Exception | None = None
+        self._ending = Broadcast()
         self._is_over = False
         self._over = Broadcast()
         self._group: TaskGroup | None = None
@@ -394,6 +408,7 @@ class ShareRunner:
         self._is_ending = True
         if self._last_error is None:
             self._last_error = error
+        self._ending.notify_all()
         self._engine.notify()
 
     def _bury_batch(self, error: CorruptRecord | RecordTooLarge) -> None:
@@ -598,6 +613,8 @@ class ShareRunner:
             return
         try:
             decision = await self._failed_records.decide(record, error)
+            if decision == RELEASE and self._failed_records.is_held_back(error):
+                await self._hold_back(record)
         except Exception as worse:  # noqa: BLE001  (raised by run)
             self._give_up(record, worse)
         except BaseException:
@@ -605,6 +622,17 @@ class ShareRunner:
             raise
         else:
             settle(record, decision)
+
+    async def _hold_back(self, record: AnyShareRecord) -> None:
+        # The worker waits, too: while all records fail, they are worked on less often.
+        if self._is_ending:
+            return
+        moment = now()
+        wait = _BEFORE_RELEASE.delay(record.delivery_count - 1, roll())
+        # A lock that is not renewed must last until the release has arrived.
+        left = record.lock_deadline - moment
+        with anyio.CancelScope(deadline=moment + min(wait, left / 2)):
+            await self._ending.wait()
 
     def _cut_short(self, worker: _Worker, record: AnyShareRecord) -> None:
         # Cancelled: the record is not finished.

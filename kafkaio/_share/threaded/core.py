@@ -322,6 +322,10 @@ class _FailedAcross:
         """Return what becomes of a record."""
         return await self._thread.call_owner(lambda: self._failed.decide(record, error))
 
+    def is_held_back(self, error: Exception) -> bool:
+        """Whether a record is released only after a wait."""
+        return self._failed.is_held_back(error)
+
     def report(self, record: AnyShareRecord, error: Exception, outcome: str) -> None:
         """Tell the observer about a failure."""
         self._failed.report(record, error, outcome)

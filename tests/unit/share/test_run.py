@@ -10,8 +10,10 @@ import pytest
 import pytest_asyncio
 
 from kafkaio import DeadLetter
+from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.observer import Observer
-from kafkaio._share.ports import HandlersPort
+from kafkaio._share import run as run_module
+from kafkaio._share.ports import FetchedPart, HandlersPort
 from kafkaio._share.reading.iterators import Holder
 from kafkaio._share.run import FailedRecords, OnError, ShareRunner, check_on_error
 from kafkaio.errors import (
@@ -256,6 +258,48 @@ async def soon(result: object) -> object:
 
 def throw(error: Exception) -> Any:
     raise error
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_failed_record_is_released_after_a_wait(
+    r: Running, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    # While it waits, its worker takes no other; the end of the run ends the wait.
+    wait_ms = 60_000 if ends else 20
+    monkeypatch.setattr(run_module, "_BEFORE_RELEASE", Backoff(wait_ms, wait_ms))
+    begun: list[int] = []
+
+    async def handler(record: Any) -> None:
+        begun.append(record.offset)
+        raise ValueError
+
+    task = await r.start(handler, concurrency=1)
+    acquired = r.world.ledger.acquire(P0, 0, 1)
+    acquired.deadline = asyncio.get_running_loop().time() + 600
+    data = batch_of(0, range(2), 1)
+    r.world.reader.received(FetchedPart(P0, 1, (acquired,), data))
+    assert await r.turns() == "hh"
+    assert begun == [0]
+    if ends:
+        assert r.handlers is not None
+        r.handlers.begin_draining()
+        await asyncio.wait_for(task, 10)
+        assert (r.world.ledger.told()[0], begun) == ("r", [0])
+    else:
+        await eventually(lambda: r.world.ledger.told() == "rr")
+        assert begun == [0, 1]
+
+
+async def test_a_release_that_was_asked_for_does_not_wait(r: Running) -> None:
+    async def handler(record: Any) -> None:
+        raise Release
+
+    await r.start(handler, concurrency=1)
+    acquired = r.world.ledger.acquire(P0, 0, 1)
+    acquired.deadline = asyncio.get_running_loop().time() + 600
+    data = batch_of(0, range(2), 1)
+    r.world.reader.received(FetchedPart(P0, 1, (acquired,), data))
+    assert await r.turns() == "rr"
 
 
 @pytest.mark.parametrize(
