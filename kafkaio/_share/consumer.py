@@ -524,12 +524,13 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
                 here. `Reject`: it never comes again. A `DeadLetter`: it is written
                 there and accepted; if that fails, it is released in the same way. Where
                 the brokers write the group's dead letters (KIP-1191, Kafka 4.4) it is
-                rejected instead, so that they do, which is reported once. A function, or coroutine function, of the record and the
-                exception: it returns or raises Release or Reject, or returns None to
-                have the record accepted. These get the record as it came, not
-                deserialized. A batch that cannot be read was rejected (if it is only
-                too large, released), and comes as one record, whose value is the bytes
-                of the batch, with a `CorruptRecord` or `RecordTooLarge`.
+                rejected instead, so that they do, which is reported once. A function,
+                or coroutine function, of the record and the exception: it returns or
+                raises Release or Reject, or returns None to have the record accepted.
+                These get the record as it came, not deserialized. A batch that cannot
+                be read was rejected (if it is only too large, released), and comes as
+                one record, whose value is the bytes of the batch, with a
+                `CorruptRecord` or `RecordTooLarge`.
 
         Raises:
             Exception: ``on_error`` is a function, and raised it, or returned something
