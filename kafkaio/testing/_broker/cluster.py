@@ -174,7 +174,8 @@ class EmbeddedCluster:
         self.configs_changed: list[Callable[[], None]] = []
         #: Settings for the group coordinators, which are created on first use.
         self.group_config: GroupConfig | None = None
-        self.node_ids, self._metadata_delay = node_ids, metadata_delay
+        self.node_ids: list[int] = node_ids
+        self._metadata_delay = metadata_delay
         self._store: StorePort = store or MemoryStore()
         self._by_id: dict[UUID, Topic] = {}
         self._fenced: dict[int, int] = {}
