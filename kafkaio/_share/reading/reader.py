@@ -50,7 +50,6 @@ from kafkaio._share.reading.acquisition import (
     claims,
     count_of,
     decide_between,
-    held_between,
 )
 from kafkaio.errors import CorruptRecord, DeserializationError, RecordTooLarge
 from kafkaio.types import AnyRecord, TopicPartition
@@ -441,14 +440,8 @@ class ShareReader:
             records = self.handout.take_run(limit)
             cut = raw.cut(len(records))
             return DecodedPiece(records, cut, rule.to_columns)
-        waiting = chunk.copy()
-        piece = chunk.cut(limit)
-        end = chunk.next_offset
-        if held_between(chunk.acquired, piece.next_offset, end) == piece.remaining:
-            return piece
-        # Some were lost while they waited, and a cursor that was cut returns all.
-        taken = waiting.take(piece.remaining)
-        return [record for record in taken if record.offset < end]
+        # Records that were lost while they waited are not in it.
+        return chunk.cut(limit)
 
     def _handed_run(self, chunk: AcquiredCursor, first: int) -> Part:
         # Note that the records of a chunk from an offset on were handed out at once.
