@@ -29,6 +29,7 @@ from kafkaio._arguments import type_name
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.handlers import NotAwaitable, work_of
 from kafkaio._consumer.parallel.passing import PassingFailures
+from kafkaio._consumer.parallel.workers import Worker, Workers
 from kafkaio._consumer.reading.deserializers import Deserialize, Pending, is_passing
 from kafkaio._consumer.reading.exclusive import UsedInHandler
 from kafkaio._machines.backoff import Backoff
@@ -38,7 +39,6 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
-from kafkaio._runtime.wakeup import Wakeup
 from kafkaio._share.ports import WorkPort
 from kafkaio._share.reading.iterators import Holder
 from kafkaio._share.reading.reader import ShareReader
@@ -239,16 +239,6 @@ def check_on_error(on_error: object) -> None:
         )
 
 
-class _Worker:
-    __slots__ = ("record", "scope", "wakeup")
-
-    def __init__(self) -> None:
-        # What it works on; None while it has nothing.
-        self.record: AnyShareRecord | None = None
-        self.scope = anyio.CancelScope()
-        self.wakeup = Wakeup()
-
-
 class ShareRunner:
     """One call of ``ShareConsumer.run``.
 
@@ -283,11 +273,9 @@ class ShareRunner:
         self._max_processing = max_processing
         self._passing = PassingFailures(reader.deserialization.backoff)
         self._take = reader.handout.take
-        self._workers: list[_Worker] = []
-        self._idle: list[_Worker] = []
-        # Whether a worker was woken that has not run yet. It wakes the next one, so
-        # that a burst of records does not wake all workers at once.
-        self._is_waking = False
+        self._workers = Workers["AnyShareRecord"](
+            concurrency, reader.has_any, self._take_records, reads.user_code
+        )
         # Records that are worked on, and batches that cannot be read.
         self._running = 0
         # How many may be locked; and how many were begun since a time.
@@ -328,6 +316,7 @@ class ShareRunner:
     async def _in_group(self) -> None:
         async with TaskGroup() as group:
             self._group = group
+            self._workers.begin(group)
             # An exception raised within the group would be wrapped in a group.
             try:
                 await self._watch()
@@ -350,7 +339,7 @@ class ShareRunner:
     def lost(self, acquired: Acquired) -> None:
         """Cancel the handlers whose records are not locked any more."""
         for worker in self._workers:
-            record = worker.record
+            record = worker.item
             if record is None or acquired_of(record) is not acquired:
                 continue
             if record.is_lost:
@@ -377,7 +366,7 @@ class ShareRunner:
             if not self._is_ending:
                 self._check()
             if not self._is_ending:
-                self._wake_worker()
+                self._workers.wake()
             elif not self._running:
                 break
             await self._engine.wait_for_news(None)
@@ -431,45 +420,7 @@ class ShareRunner:
 
     # Workers
 
-    def _wake_worker(self) -> None:
-        if self._is_waking or self._group is None or not self._reader.has_any():
-            return
-        if self._idle:
-            self._idle.pop().wakeup.notify()
-        elif len(self._workers) < self._concurrency:
-            worker = _Worker()
-            self._workers.append(worker)
-            number = len(self._workers)
-            self._group.start_soon(self._work, worker, name=f"kafkaio run {number}")
-        else:
-            return
-        self._is_waking = True
-
-    async def _work(self, worker: _Worker) -> None:
-        self._is_waking = False
-        with self._reads.user_code.entered():
-            await self._serve(worker)
-
-    async def _serve(self, worker: _Worker) -> None:
-        while True:
-            with worker.scope as scope:
-                while not scope.cancel_called:
-                    await self._take_records(worker)
-                    if not scope.cancel_called:
-                        await self._rest(worker)
-            # The lock of its record was lost; there are others to work for.
-            worker.scope = anyio.CancelScope()
-
-    async def _rest(self, worker: _Worker) -> None:
-        self._idle.append(worker)
-        try:
-            await worker.wakeup.wait()
-        finally:
-            if worker in self._idle:
-                self._idle.remove(worker)
-        self._is_waking = False
-
-    async def _take_records(self, worker: _Worker) -> None:
+    async def _take_records(self, worker: Worker[AnyShareRecord]) -> None:
         time_slice, handler = self._reads.time_slice, self._handler
         time_slice.woken()
         if self._group is not None and self._group.cancel_scope.cancel_called:
@@ -483,7 +434,7 @@ class ShareRunner:
             # decided, whatever happens.
             if (record := self._next()) is None:
                 return
-            worker.record = record
+            worker.item = record
             try:
                 convert = self._reader.deserialization.deserializers.deserialize
                 if convert is None:
@@ -497,7 +448,7 @@ class ShareRunner:
                 raise
             else:
                 settle(record, ACCEPT)
-            worker.record = None
+            worker.item = None
             self._ended()
             if worker.scope.cancel_called:
                 # A handler that suppressed the cancellation has returned all the same.
@@ -514,8 +465,8 @@ class ShareRunner:
             return None
         self._running += 1
         self._begun += 1
-        if not self._is_waking:
-            self._wake_worker()
+        if not self._workers.is_waking:
+            self._workers.wake()
         return record  # type: ignore[no-any-return]  # a share record
 
     def _read_on(self) -> object:
@@ -595,7 +546,7 @@ class ShareRunner:
             self._engine.notify()
 
     async def _failed(
-        self, worker: _Worker, record: AnyShareRecord, error: Exception
+        self, worker: Worker[AnyShareRecord], record: AnyShareRecord, error: Exception
     ) -> None:
         # A handler raised, or the deserializer of its record.
         if isinstance(error, (NotAwaitable, UsedInHandler)):
@@ -634,9 +585,11 @@ class ShareRunner:
         with anyio.CancelScope(deadline=moment + min(wait, left / 2)):
             await self._ending.wait()
 
-    def _cut_short(self, worker: _Worker, record: AnyShareRecord) -> None:
+    def _cut_short(
+        self, worker: Worker[AnyShareRecord], record: AnyShareRecord
+    ) -> None:
         # Cancelled: the record is not finished.
-        worker.record = None
+        worker.item = None
         settle(record, RELEASE)
         self._ended()
         assert self._group is not None

@@ -28,14 +28,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-import anyio
-
 from kafkaio._consumer.batch import Piece, size_of
 from kafkaio._consumer.parallel.dead_letter import DeadLetter, through
 from kafkaio._consumer.parallel.handlers import Handler, NotAwaitable, work_of
 from kafkaio._consumer.parallel.passing import PassingFailures
 from kafkaio._consumer.parallel.ports import OpenTransactionPort, RunPort
 from kafkaio._consumer.parallel.unreadable import UnreadableBatches
+from kafkaio._consumer.parallel.workers import Worker, Workers
 from kafkaio._consumer.reading.deserializers import Deserialize, Pending, is_passing
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
@@ -47,7 +46,6 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import TaskScope
-from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
@@ -150,15 +148,6 @@ class _LeftOut(TransactionAborted):
     """A transaction is done again without a partition that waits for its back-off."""
 
 
-class _Worker:
-    __slots__ = ("job", "scope", "wakeup")
-
-    def __init__(self) -> None:
-        self.job: Job | None = None
-        self.scope = anyio.CancelScope()
-        self.wakeup = Wakeup()
-
-
 class Runner:
     """One call of ``Consumer.run``.
 
@@ -203,11 +192,12 @@ class Runner:
             if transactions is None
             else transactions.backoff
         )
-        self._workers: list[_Worker] = []
-        self._idle: list[_Worker] = []
-        # Whether a worker was woken that has not run yet. It wakes the next one, so
-        # that a burst of records does not wake all workers at once.
-        self._is_waking = False
+        self._workers = Workers[Job](
+            concurrency,
+            lambda: schedule.ready,
+            self._take_jobs,
+            consumer.user_code,
+        )
         self._failure: Exception | None = None
         # An error of reading, and its partition: raised when the records before it are
         # finished. No more records are taken meanwhile.
@@ -244,6 +234,7 @@ class Runner:
         try:
             async with TaskGroup() as group:
                 self._group = group
+                self._workers.begin(group)
                 await self._guard(fill)
                 group.cancel_scope.cancel()
         finally:
@@ -279,7 +270,7 @@ class Runner:
         self._forget_unread(tp)
         self._unreadable.forget_partition(tp)
         for worker in self._workers:
-            job = worker.job
+            job = worker.item
             if job is not None and not self._schedule.is_current(job):
                 worker.scope.cancel()
         for job, (scope, _) in self._parked.items():
@@ -352,7 +343,7 @@ class Runner:
             elif not schedule.in_hand:
                 return
             schedule.wake(now())
-            self._wake_worker()
+            self._workers.wake()
             await consumer.wait_for_news(schedule.next_wake())
 
     def _take_in(self, most: int | None = None) -> int:
@@ -475,9 +466,7 @@ class Runner:
             await self._in_group(partial(self._fill_transaction, tx, how))
         finally:
             self._group = None
-            self._workers.clear()
-            self._idle.clear()
-            self._is_waking = False
+            self._workers.end()
         if self._failure is not None:
             raise self._failure
 
@@ -508,51 +497,13 @@ class Runner:
 
     async def _wait_for_workers(self, until: float | None) -> None:
         self._schedule.wake(now())
-        self._wake_worker()
+        self._workers.wake()
         wakes = [at for at in (self._schedule.next_wake(), until) if at is not None]
         await self._consumer.wait_for_news(min(wakes, default=None))
 
     # Workers
 
-    def _wake_worker(self) -> None:
-        if self._is_waking or not self._schedule.ready or self._group is None:
-            return
-        if self._idle:
-            self._idle.pop().wakeup.notify()
-        elif len(self._workers) < self._concurrency:
-            worker = _Worker()
-            self._workers.append(worker)
-            number = len(self._workers)
-            self._group.start_soon(self._work, worker, name=f"kafkaio run {number}")
-        else:
-            return
-        self._is_waking = True
-
-    async def _work(self, worker: _Worker) -> None:
-        self._is_waking = False
-        with self._consumer.user_code.entered():
-            await self._serve(worker)
-
-    async def _serve(self, worker: _Worker) -> None:
-        while True:
-            with worker.scope as scope:
-                while not scope.cancel_called:
-                    await self._take_jobs(worker)
-                    if not scope.cancel_called:
-                        await self._rest(worker)
-            # The partition of its handler was lost; there are others to work for.
-            worker.scope = anyio.CancelScope()
-
-    async def _rest(self, worker: _Worker) -> None:
-        self._idle.append(worker)
-        try:
-            await worker.wakeup.wait()
-        finally:
-            if worker in self._idle:
-                self._idle.remove(worker)
-        self._is_waking = False
-
-    async def _take_jobs(self, worker: _Worker) -> None:
+    async def _take_jobs(self, worker: Worker[Job]) -> None:
         time_slice, schedule = self._consumer.time_slice, self._schedule
         time_slice.woken()
         if self._group is not None and self._group.cancel_scope.cancel_called:
@@ -575,21 +526,21 @@ class Runner:
                 raise
             else:
                 self._finished(job)
-            worker.job = None
+            worker.item = None
             if worker.scope.cancel_called:
                 # A handler that suppressed the cancellation has finished its record.
                 # The scope must not cancel the next one.
                 return
 
-    def _begin(self, worker: _Worker, job: Job) -> Awaitable[object] | None:
+    def _begin(self, worker: Worker[Job], job: Job) -> Awaitable[object] | None:
         # None if the record has to be waited for: the worker goes on with another.
-        if self._schedule.ready and not self._is_waking:
-            self._wake_worker()
-        worker.job, record = job, job.record
+        if self._schedule.ready and not self._workers.is_waking:
+            self._workers.wake()
+        worker.item, record = job, job.record
         if (convert := self._convert or self._reader.deserialize) is not None:
             made = self._deserialized(job, convert)
             if made is None:
-                worker.job = None
+                worker.item = None
                 return None
             record = made
         return work_of(self._handler, record)
@@ -634,7 +585,7 @@ class Runner:
             if made and self._schedule.is_current(job):
                 self._made[job] = made[0]
                 self._schedule.unpark(job)
-                self._wake_worker()
+                self._workers.wake()
 
         assert self._group is not None
         self._group.start_soon(wait, name="kafkaio run: deserialize")
@@ -703,7 +654,7 @@ class Runner:
             if not self._is_draining:
                 self._consumer.release(tp)
 
-    async def _failed(self, worker: _Worker, job: Job, error: Exception) -> None:
+    async def _failed(self, worker: Worker[Job], job: Job, error: Exception) -> None:
         schedule, delay = self._schedule, None
         # A retry, or the next record, would fail in the same way.
         if isinstance(error, NotAwaitable):
@@ -733,7 +684,7 @@ class Runner:
         self._consumer.notify()
 
     async def _bury(
-        self, worker: _Worker, job: Job, on_dead: OnDead, error: Exception
+        self, worker: Worker[Job], job: Job, on_dead: OnDead, error: Exception
     ) -> None:
         try:
             await on_dead(job.record, error)
@@ -751,10 +702,10 @@ class Runner:
         error.add_note(f"raised for {_place(job.record)}")
         self._fail(error)
 
-    def _cut_short(self, worker: _Worker, job: Job) -> None:
+    def _cut_short(self, worker: Worker[Job], job: Job) -> None:
         # Cancelled: the record is not finished. Unless the runner cancelled it, the run
         # must fail, or the partition would wait for this record for ever.
-        worker.job = None
+        worker.item = None
         self._schedule.abandoned(job)
         assert self._group is not None
         if not (worker.scope.cancel_called or self._group.cancel_scope.cancel_called):
