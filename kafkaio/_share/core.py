@@ -48,7 +48,7 @@ CLOSE_TIMEOUT: Final = 30.0
 #: before the topics were named.
 _LOOKS: Final = 2
 #: Seconds for closing after a start that failed.
-_AFTER_START: Final = 1.0
+AFTER_START: Final = 1.0
 #: How much of the time to close may be spent on handlers.
 _DRAINING: Final = 0.8
 #: Most seconds for the last requests in a cancelled close.
@@ -152,7 +152,7 @@ class ShareCore:
             await self._begin(within)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self._close(_AFTER_START)
+                await self._close(AFTER_START)
             raise
         self.cluster.observer.started("share_consumer", self.config.group_id, self)
 

@@ -15,12 +15,9 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Set
-from contextlib import suppress
 from functools import partial, wraps
 from time import monotonic
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
-
-import anyio
 
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ConsumerConfig
@@ -46,12 +43,12 @@ from kafkaio._consumer.threaded.iterators import (
     LaneCrossings,
     ReadCrossing,
 )
+from kafkaio._consumer.threaded.life import ThreadedLife
 from kafkaio._consumer.transactions import JoinedAcross, TransactionOffsets
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
-from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
+from kafkaio._runtime.lifecycle import Lifecycle
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.thread import LoopThread
 from kafkaio._runtime.time_slice import TimeSlice
@@ -60,8 +57,6 @@ from kafkaio.types import AnyRecord, Record, TopicPartition
 
 P = ParamSpec("P")
 T = TypeVar("T")
-#: Fewest seconds that the thread has to end.
-_ENDING = 0.5
 
 
 def _asked(
@@ -135,6 +130,9 @@ class ThreadedCore:
             on_revoked=_at_home(thread, on_revoked),
             on_lost=_at_home(thread, on_lost),
         )
+        self._threaded = ThreadedLife(
+            thread, core, closing=CLOSE_TIMEOUT, after_start=AFTER_START
+        )
         self.life: Lifecycle = core.life
         self._handoff = Handoff(core.reader, core.is_interrupted)
         core.reader.hand_off_to(self._handoff)
@@ -152,15 +150,11 @@ class ThreadedCore:
 
     def ask(self, work: Callable[[], T]) -> T:
         """Call a function in the thread, and block until it has returned."""
-        if self.thread.is_inside or not self.thread.is_running:
-            return work()
-        return self.thread.call_blocking(work)
+        return self._threaded.ask(work)
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Call a coroutine function in the thread, and wait for it."""
-        if self.thread.is_inside or not self.thread.is_running:
-            return await work()
-        return await self.thread.call(work)
+        return await self._threaded.call(work)
 
     def _settle(self) -> None:
         # Finish the records taken, and return the rest to the reader; in the thread.
@@ -179,42 +173,15 @@ class ThreadedCore:
 
     async def start(self, within: float | None) -> None:
         """Start the thread, and the core in it."""
-        self.thread.start()
-        try:
-            await self.thread.call(partial(self._core.start, within))
-        except BaseException:
-            await self._end_start()
-            raise
-
-    async def _end_start(self) -> None:
-        # The core may run: its start can succeed while its caller is being cancelled.
-        try:
-            with anyio.CancelScope(shield=True), suppress(Exception):
-                await self.thread.call(partial(self._core.close, AFTER_START))
-        finally:
-            await self.thread.aclose(_ENDING)
+        await self._threaded.start(within)
 
     async def close(self, within: float | None) -> None:
-        """Close the core, and join the thread.
-
-        If the call is cancelled, however often, it returns when the core has ended.
-        """
-        deadline = now() + (CLOSE_TIMEOUT if within is None else within)
-        try:
-            await self.call(partial(self._core.close, within))
-        except BaseException:
-            if self.life.state is LifecycleState.CLOSING and not self.thread.is_inside:
-                # This loop ends before the core does: nobody will join the thread.
-                self.thread.abandon()
-            raise
-        finally:
-            if self.life.state is LifecycleState.CLOSED:  # else another caller joins it
-                await self.thread.aclose(max(_ENDING, deadline - now()))
+        """Close the core, and join the thread; see `ThreadedLife`."""
+        await self._threaded.close(within)
 
     def abandon(self) -> None:
         """End soon, and wait for nothing: the consumer was collected while open."""
-        self._core.abandon()
-        self.thread.abandon()
+        self._threaded.abandon()
 
     # Reading
 

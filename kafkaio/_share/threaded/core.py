@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-import anyio
-
 from kafkaio._consumer.parallel.handlers import work_of
+from kafkaio._consumer.threaded.life import ThreadedLife
 from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import Acquired
-from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
+from kafkaio._runtime.lifecycle import Lifecycle
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.thread import LoopThread
 from kafkaio._runtime.time_slice import TimeSlice
-from kafkaio._share.core import CLOSE_TIMEOUT, ShareCore
+from kafkaio._share.core import AFTER_START, CLOSE_TIMEOUT, ShareCore
 from kafkaio._share.ports import HandlersPort
 from kafkaio._share.reading.reader import ShareReader
 from kafkaio._share.reading.reads import ShareReads
@@ -41,11 +38,6 @@ if TYPE_CHECKING:
     from kafkaio._records._acquired import AnyShareRecord
 
 T = TypeVar("T")
-
-#: Seconds for closing after a start that failed.
-_AFTER_START = 1.0
-#: Fewest seconds that the thread has to end.
-_ENDING = 0.5
 
 
 class ThreadedShareCore:
@@ -82,6 +74,12 @@ class ThreadedShareCore:
         self.life: Lifecycle = core.life
         self._thread = thread = LoopThread("kafkaio I/O")
         self._mirrors = mirrors = Mirrors(thread, core.decided_late)
+        self._threaded = ThreadedLife(
+            thread,
+            _CoreInThread(core, reads, mirrors),
+            closing=CLOSE_TIMEOUT,
+            after_start=AFTER_START,
+        )
         reader.show = mirrors.show
         core.watch_ranges(mirrors.refresh)
         # What a deserializer awaits, such as the client of a registry, lives in the
@@ -94,67 +92,24 @@ class ThreadedShareCore:
 
     def ask(self, work: Callable[[], T]) -> T:
         """Call a function in the thread, and block until it has returned."""
-        if self._thread.is_inside or not self._thread.is_running:
-            return work()
-        return self._thread.call_blocking(work)
+        return self._threaded.ask(work)
 
     async def _call(self, work: Callable[[], Awaitable[T]]) -> T:
-        if self._thread.is_inside or not self._thread.is_running:
-            return await work()
-        return await self._thread.call(work)
+        return await self._threaded.call(work)
 
     # Life
 
     async def start(self, within: float | None) -> None:
         """Start the thread, and the core in it."""
-
-        async def start() -> None:
-            await self._core.start(within)
-            self._reads.time_slice.start()
-
-        self._thread.start()
-        try:
-            await self._thread.call(start)
-        except BaseException:
-            await self._end_start()
-            raise
-
-    async def _end_start(self) -> None:
-        # The core may run: its start can succeed while its caller is being cancelled.
-        try:
-            with anyio.CancelScope(shield=True), suppress(Exception):
-                await self._thread.call(partial(self._core.close, _AFTER_START))
-        finally:
-            await self._thread.aclose(_ENDING)
+        await self._threaded.start(within)
 
     async def close(self, within: float | None) -> None:
-        """Close the core, and join the thread.
-
-        If the call is cancelled, however often, it returns when the core has ended.
-        """
-
-        async def close() -> None:
-            try:
-                await self._core.close(within)
-            finally:
-                self._mirrors.end()
-
-        deadline = now() + (CLOSE_TIMEOUT if within is None else within)
-        try:
-            await self._call(close)
-        except BaseException:
-            if self.life.state is LifecycleState.CLOSING and not self._thread.is_inside:
-                # This loop ends before the core does: nobody will join the thread.
-                self._thread.abandon()
-            raise
-        finally:
-            if self.life.state is LifecycleState.CLOSED:  # else another caller joins it
-                await self._thread.aclose(max(_ENDING, deadline - now()))
+        """Close the core, and join the thread; see `ThreadedLife`."""
+        await self._threaded.close(within)
 
     def abandon(self) -> None:
         """End soon, and wait for nothing: the consumer was collected while open."""
-        self._core.abandon()
-        self._thread.abandon()
+        self._threaded.abandon()
 
     def check_open(self) -> None:
         """Raise ClosedError if it is closed; it need not have been started."""
@@ -247,6 +202,29 @@ class ThreadedShareCore:
     def unregister_metric(self, metric: Metric) -> None:
         """See `ShareCore`."""
         self.ask(lambda: self._core.unregister_metric(metric))
+
+
+class _CoreInThread:
+    """The core, and what begins and ends with it in the thread (`CorePort`)."""
+
+    def __init__(self, core: ShareCore, reads: ShareReads, mirrors: Mirrors) -> None:
+        self.life: Lifecycle = core.life
+        self._core = core
+        self._reads = reads
+        self._mirrors = mirrors
+
+    async def start(self, within: float | None) -> None:
+        await self._core.start(within)
+        self._reads.time_slice.start()
+
+    async def close(self, within: float | None) -> None:
+        try:
+            await self._core.close(within)
+        finally:
+            self._mirrors.end()
+
+    def abandon(self) -> None:
+        self._core.abandon()
 
 
 class _RunEngine:
