@@ -142,6 +142,54 @@ class ReadPort(ClosablePort, Protocol):
         ...
 
 
+class Pace(Generic[T]):
+    """When what is here is handed out: there is enough, or it has waited long enough.
+
+    Args:
+        max_wait: seconds to wait, once there are any records.
+
+    Attributes:
+        until: when the records that are here have waited long enough; None without
+            records. A full batch does not extend it, or slow partitions would wait for
+            ever.
+    """
+
+    __slots__ = ("_max_wait", "until")
+
+    def __init__(self, max_wait: float) -> None:
+        self._max_wait = seconds_of("max_wait", max_wait)
+        self.until: float | None = None
+
+    def take(
+        self,
+        *,
+        has_any: bool,
+        is_full: Callable[[], bool],
+        gather: Callable[[bool], T | None],
+    ) -> T | None:
+        """Gather records if it is time for that; None if it is not.
+
+        Args:
+            has_any: whether there are records.
+            is_full: whether there are enough.
+            gather: takes records; it is told whether they have waited long enough.
+        """
+        if not has_any:
+            self.until = None
+            return None
+        # The wait begins with the first record, not with the call.
+        moment = now()
+        if self.until is None:
+            self.until = moment + self._max_wait
+        is_due = moment >= self.until
+        if not is_due and not is_full():
+            return None
+        taken = gather(is_due)
+        if is_due:
+            self.until = None
+        return taken
+
+
 class _Gathering(Generic[T]):
     # Waits until there are enough records, or the first ones have waited long enough.
 
@@ -156,12 +204,9 @@ class _Gathering(Generic[T]):
         self._core = core
         self._reader = reader
         self._max_records = max_records
-        self._max_wait = seconds_of("max_wait", max_wait)
+        self._pace = Pace[T](max_wait)
         # Kept, so that a consumer is not collected while somebody iterates.
         self._owner = owner
-        # When the records that are here have waited long enough; None without records.
-        # A full batch does not extend it, or slow partitions would wait for ever.
-        self._until: float | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -177,23 +222,14 @@ class _Gathering(Generic[T]):
                 return taken
 
     def _deadline(self) -> float | None:
-        return self._until
+        return self._pace.until
 
     def _take(self) -> T | None:
-        if not self._reader.has_any():
-            self._until = None
-            return None
-        # The wait begins with the first record, not with the call.
-        moment = now()
-        if self._until is None:
-            self._until = moment + self._max_wait
-        is_due = moment >= self._until
-        if not is_due and not self._is_full():
-            return None
-        taken = self._gather(is_due=is_due)
-        if is_due:
-            self._until = None
-        return taken
+        return self._pace.take(
+            has_any=self._reader.has_any(),
+            is_full=self._is_full,
+            gather=lambda is_due: self._gather(is_due=is_due),
+        )
 
     def _is_full(self) -> bool:
         raise NotImplementedError

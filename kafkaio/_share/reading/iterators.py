@@ -16,12 +16,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from weakref import ref
 
-from kafkaio._arguments import seconds_of
-from kafkaio._consumer.reading.iterators import ClosablePort, until_closed
+from kafkaio._consumer.reading.iterators import ClosablePort, Pace, until_closed
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._records.batch import ShareRecord
-from kafkaio._runtime.clock import now
 from kafkaio._share.batch import AnyShareBatch, ShareBatch, own_bytes
 
 if TYPE_CHECKING:
@@ -153,13 +151,12 @@ class ShareBatchIterator(Generic[K_co, V_co]):
     __slots__ = (
         "_holder",
         "_max_records",
-        "_max_wait",
         "_newest",
         "_older",
         "_owner",
+        "_pace",
         "_reads",
         "_source",
-        "_until",
     )
 
     def __init__(
@@ -170,15 +167,12 @@ class ShareBatchIterator(Generic[K_co, V_co]):
         max_wait: float,
         owner: object = None,
     ) -> None:
-        self._max_wait = seconds_of("max_wait", max_wait)
+        self._pace = Pace[AnyShareBatch](max_wait)
         self._max_records = max_records
         self._reads = reads
         self._source = source
         self._owner = owner
         self._holder = Holder("batches")
-        # When the records that are here have waited long enough; None without records.
-        # A full batch does not extend it, or slow partitions would wait for ever.
-        self._until: float | None = None
         self._newest: Callable[[], AnyShareBatch | None] = _nothing
         self._older: Callable[[], AnyShareBatch | None] = _nothing
 
@@ -192,26 +186,18 @@ class ShareBatchIterator(Generic[K_co, V_co]):
     async def _step(self) -> AnyShareBatch:
         while True:
             taken = await self._reads.next_batch(
-                self._holder, self._take, lambda: self._until
+                self._holder, self._take, lambda: self._pace.until
             )
             if taken is not None:
                 return taken
 
     def _take(self) -> AnyShareBatch | None:
-        source = self._source
-        if not source.has_any():
-            self._until = None
-            return None
-        # The wait begins with the first record, not with the call.
-        moment = now()
-        if self._until is None:
-            self._until = moment + self._max_wait
-        is_due = moment >= self._until
-        if not is_due and not source.has_full(self._max_records):
-            return None
-        taken = source.take_batch(self._max_records, prefer_full=not is_due)
-        if is_due:
-            self._until = None
+        source, most = self._source, self._max_records
+        taken = self._pace.take(
+            has_any=source.has_any(),
+            is_full=lambda: source.has_full(most),
+            gather=lambda is_due: source.take_batch(most, prefer_full=not is_due),
+        )
         if taken is not None:
             self._own(taken)
         return taken
