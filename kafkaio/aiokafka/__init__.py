@@ -7,6 +7,7 @@ refused or warned of by name, and stands in the table of docs/migration/aiokafka
 It is imported only by those who import it: ``import kafkaio`` does not load it.
 """
 
+from kafkaio.aiokafka._install import install, uninstall
 from kafkaio.aiokafka.abc import ConsumerRebalanceListener
 from kafkaio.aiokafka.errors import ConsumerStoppedError, IllegalOperation
 from kafkaio.aiokafka.structs import (
@@ -24,6 +25,8 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "TopicPartition",
+    "install",
+    "uninstall",
 ]
 
 #: The version of aiokafka whose names these are.
