@@ -9,6 +9,7 @@ It is imported only by those who import it: ``import kafkaio`` does not load it.
 
 from kafkaio.aiokafka._install import install, uninstall
 from kafkaio.aiokafka.abc import ConsumerRebalanceListener
+from kafkaio.aiokafka.client import AIOKafkaClient
 from kafkaio.aiokafka.errors import ConsumerStoppedError, IllegalOperation
 from kafkaio.aiokafka.structs import (
     ConsumerRecord,
@@ -18,6 +19,7 @@ from kafkaio.aiokafka.structs import (
 )
 
 __all__ = [
+    "AIOKafkaClient",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "ConsumerStoppedError",

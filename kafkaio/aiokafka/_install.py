@@ -17,12 +17,14 @@ from os import PathLike
 from pathlib import Path
 from types import ModuleType
 
+from kafkaio._public import public
 from kafkaio.errors import UsageError
 
 _HERE = "kafkaio.aiokafka"
 _THERE = "aiokafka"
 
 
+@public(_HERE)
 def install() -> None:
     """Put this package in the place of aiokafka, for the rest of the process.
 
@@ -54,6 +56,7 @@ def install() -> None:
     sys.modules[_THERE] = package
 
 
+@public(_HERE)
 def uninstall() -> None:
     """Undo `install`, for tests: aiokafka is then imported as if nothing had been.
 

@@ -178,14 +178,27 @@ def _end_of(token: str) -> float | None:
     return float(ends) if isinstance(ends, int | float) else None
 
 
-def running_loop(loop: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop:
-    """Return the event loop of an object: the running one.
+def loop_of(loop: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop:
+    """Return the event loop of a new object: the running one, unless one is given.
 
     Raises:
-        RuntimeError: none is running, or ``loop`` is another one: an object works on
-            the loop that runs it.
+        RuntimeError: none is running.
     """
-    running = asyncio.get_running_loop()
-    if loop is not None and loop is not running:
-        raise RuntimeError("loop is not the running event loop")
-    return running
+    if loop is not None:
+        return loop
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "The object should be created within an async function, or be given a loop"
+        ) from None
+
+
+def check_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Check that an object is started on its event loop.
+
+    Raises:
+        AssertionError: it is not.
+    """
+    if asyncio.get_running_loop() is not loop:
+        raise AssertionError("the object belongs to another event loop")
