@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import kafkaio
 from kafkaio import TopicPartition, messages
@@ -21,6 +22,8 @@ from kafkaio.aiokafka.structs import OffsetAndMetadata
 
 __all__ = ["AIOKafkaAdminClient"]
 
+#: A row of an answer that is about a topic.
+NamedT = TypeVar("NamedT", messages.CreatableTopicResult, messages.DeletableTopicResult)
 #: Newer brokers say it of a group; older ones describe one without members.
 _GROUP_ID_NOT_FOUND = 69
 
@@ -121,6 +124,14 @@ class AIOKafkaAdminClient:
             raise errors.NodeNotReadyError("the admin client is not started")
         return self._client.native
 
+    def _to(self, broker: int | None) -> kafkaio.Destination:
+        """Return a broker as a destination; any for None."""
+        if broker is None:
+            return kafkaio.ANY
+        if broker not in self._native().cluster.brokers:
+            raise errors.NodeNotReadyError(f"the cluster has no broker {broker}")
+        return kafkaio.Broker(broker)
+
     def _seconds(self, timeout_ms: int | None) -> float:
         """Return the time limit of a call: what the cluster may take has to fit."""
         return max(self._request_timeout_ms, timeout_ms or 0) / 1000
@@ -151,8 +162,9 @@ class AIOKafkaAdminClient:
         Raises:
             KafkaError: the controller did not answer, or refuses the request.
         """
+        wanted = [*new_topics]
         request = messages.CreateTopicsRequest(
-            topics=[_creatable(each) for each in new_topics],
+            topics=[_creatable(each) for each in wanted],
             timeout_ms=timeout_ms or self._request_timeout_ms,
             validate_only=validate_only,
         )
@@ -164,7 +176,7 @@ class AIOKafkaAdminClient:
             answer.throttle_time_ms,
             [
                 responses.TopicError(each.name, each.error_code, each.error_message)
-                for each in answer.topics
+                for each in _in_order(answer.topics, [each.name for each in wanted])
             ],
         )
 
@@ -207,7 +219,7 @@ class AIOKafkaAdminClient:
             answer.throttle_time_ms,
             [
                 responses.TopicErrorCode(each.name or "", each.error_code)
-                for each in answer.responses
+                for each in _in_order(answer.responses, names)
             ],
         )
 
@@ -377,7 +389,7 @@ class AIOKafkaAdminClient:
             )
             with translating():
                 answer = await self._native().request(
-                    request, _destination(broker), timeout=self._seconds(None)
+                    request, self._to(broker), timeout=self._seconds(None)
                 )
             found.append(_described(answer))
         return found
@@ -420,7 +432,7 @@ class AIOKafkaAdminClient:
             )
             with translating():
                 answer = await self._native().request(
-                    request, _destination(broker), timeout=self._seconds(None)
+                    request, self._to(broker), timeout=self._seconds(None)
                 )
             rows = [
                 responses.AlteredResource(
@@ -471,7 +483,7 @@ class AIOKafkaAdminClient:
             )
             with translating():
                 answer = await self._native().request(
-                    request, kafkaio.Broker(broker), timeout=self._seconds(None)
+                    request, self._to(broker), timeout=self._seconds(None)
                 )
             found.append(
                 responses.DescribeGroupsResponse(
@@ -499,7 +511,7 @@ class AIOKafkaAdminClient:
             with translating():
                 listed = await self._native().request(
                     messages.ListGroupsRequest(),
-                    kafkaio.Broker(broker),
+                    self._to(broker),
                     timeout=self._seconds(None),
                 )
             if listed.error_code:
@@ -610,6 +622,12 @@ def _creatable(topic: NewTopic) -> messages.CreatableTopic:
     )
 
 
+def _in_order(found: Iterable[NamedT], names: Sequence[str]) -> list[NamedT]:
+    """Return the rows of an answer in the order of the request; brokers mix them."""
+    places = {name: place for place, name in enumerate(names)}
+    return sorted(found, key=lambda each: places.get(each.name or "", len(places)))
+
+
 def _by_broker(
     resources: Iterable[ConfigResource],
 ) -> tuple[dict[int | None, list[ConfigResource]], list[ConfigResource]]:
@@ -622,10 +640,6 @@ def _by_broker(
         else:
             others.append(each)
     return brokers, others
-
-
-def _destination(broker: int | None) -> kafkaio.Destination:
-    return kafkaio.ANY if broker is None else kafkaio.Broker(broker)
 
 
 def _described(
@@ -664,7 +678,7 @@ def _group(
     group: messages.DescribeGroupsResponseDescribedGroup,
 ) -> responses.DescribedGroup:
     is_missing = group.error_code == _GROUP_ID_NOT_FOUND
-    return responses.DescribedGroup(
+    found = responses.DescribedGroup(
         0 if is_missing else group.error_code,
         group.group_id,
         "Dead" if is_missing else group.group_state,
@@ -680,5 +694,6 @@ def _group(
             )
             for each in group.members
         ],
-        group.authorized_operations,
     )
+    found.authorized_operations = group.authorized_operations
+    return found

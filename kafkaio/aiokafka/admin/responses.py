@@ -144,8 +144,17 @@ class GroupMember(NamedTuple):
     member_assignment: bytes
 
 
-class DescribedGroup(NamedTuple):
-    """A group of the classic protocol.
+class _Group(NamedTuple):
+    error_code: int
+    group: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: list[GroupMember]
+
+
+class DescribedGroup(_Group):
+    """A group of the classic protocol: a tuple of the first six.
 
     Attributes:
         error_code: 0 for success.
@@ -155,16 +164,10 @@ class DescribedGroup(NamedTuple):
         protocol: the assignor in use.
         members: its members.
         authorized_operations: the rights on it, as bits; the least number unless asked
-            for.
+            for. aiokafka drops it.
     """
 
-    error_code: int
-    group: str
-    state: str
-    protocol_type: str
-    protocol: str
-    members: list[GroupMember]
-    authorized_operations: int
+    authorized_operations: int = -(2**31)
 
 
 @dataclass(frozen=True)
