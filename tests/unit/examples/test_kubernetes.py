@@ -20,6 +20,7 @@ import yaml
 import kafkaio
 from examples.kubernetes_worker import Settings
 from kafkaio.testing import Broker
+from tests.pages import python_blocks, run_block
 from tests.support.patience import HANGS
 
 ROOT = Path(__file__).parents[3]
@@ -133,6 +134,22 @@ async def test_without_kafka_from_the_start_it_stops_at_once() -> None:
         assert await worker.probe("/live") == 200
         assert await worker.probe("/ready") == 503
         assert (await worker.stop())[0] == 0
+
+
+async def test_the_stop_of_the_page() -> None:
+    (block,) = python_blocks("guide/kubernetes.md")
+    stop = (await run_block(block))["stop"]
+    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(HANGS):
+        servers = broker.bootstrap_servers
+        consumer = kafkaio.Consumer(servers, topics="orders", group_id="invoicing")
+        producer = kafkaio.Producer(servers)
+        await consumer.start()
+        await producer.start()
+        delivery = await producer.enqueue("orders", b"1")
+        await stop(consumer, producer, 20)
+        assert (await delivery).offset == 0
+        states = {consumer.statistics().state, producer.statistics().state}
+        assert states == {"closed"}
 
 
 # ---- static members ------------------------------------------------------------------
