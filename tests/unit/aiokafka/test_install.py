@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import kafkaio.aiokafka
+from kafkaio.aiokafka.__main__ import main
+
 
 def run(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -224,15 +227,19 @@ def test_the_status_of_the_program_is_that_of_the_command(program: Path) -> None
 
 
 @pytest.mark.parametrize("given", [[], ["-m"], ["-c"], ["--nothing"], ["-x", "y"]])
-def test_wrong_arguments(given: list[str], tmp_path: Path) -> None:
-    done = start(given, tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("usage: python -m kafkaio.aiokafka")
+def test_wrong_arguments(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: python -m kafkaio.aiokafka")
+    assert sys.modules.get("aiokafka") is not kafkaio.aiokafka
 
 
-def test_help(tmp_path: Path) -> None:
-    done = start(["--help"], tmp_path)
-    assert (done.returncode, done.stdout[:6]) == (0, "usage:")
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage:")
 
 
 def test_kafkaio_alone_does_not_load_it(tmp_path: Path) -> None:
@@ -241,6 +248,8 @@ def test_kafkaio_alone_does_not_load_it(tmp_path: Path) -> None:
         import sys, kafkaio
         kafkaio.Producer, kafkaio.Consumer, kafkaio.Admin
         assert not [name for name in sys.modules if "aiokafka" in name]
+        import kafkaio.aiokafka
+        assert "importlib.metadata" not in sys.modules
         """,
         tmp_path,
     )
