@@ -263,6 +263,19 @@ async def test_answers_are_rows_and_plain_values(admin: AIOKafkaAdminClient) -> 
     }
 
 
+async def test_brokers_know_what_was_created_and_deleted() -> None:
+    async with Broker(nodes=3, metadata_delay=0.2) as broker:
+        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+        await admin.start()
+        await admin.create_topics([NewTopic("new", 3, 1)])
+        for _ in range(6):  # any broker is asked
+            assert await admin.list_topics() == ["new"]
+        await admin.delete_topics(["new"])
+        for _ in range(6):
+            assert await admin.list_topics() == []
+        await admin.close()
+
+
 async def test_row_describing_a_topic_creates_none(
     admin: AIOKafkaAdminClient, broker: Broker
 ) -> None:

@@ -105,6 +105,22 @@ async def test_row_bootstrap_tries_until_the_time_limit() -> None:
     await client.close()
 
 
+async def test_a_server_that_is_no_broker() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = AIOKafkaClient(
+            bootstrap_servers=f"127.0.0.1:{port}", request_timeout_ms=5_000
+        )
+        with pytest.raises(errors.KafkaConnectionError) as raised:
+            await client.bootstrap()
+    assert isinstance(raised.value, kafkaio.ProtocolError)
+
+
 async def test_a_refused_login_is_a_connection_error() -> None:
     async with Broker(
         sasl=True,
