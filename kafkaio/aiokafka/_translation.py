@@ -65,12 +65,14 @@ def translated(
 def _kind_of(
     error: kafkaio.KafkaError, closed: type[Exception], late: type[errors.KafkaError]
 ) -> type[Exception]:
-    cause = error.__cause__
-    if isinstance(error, kafkaio.TransactionAborted) and isinstance(
-        cause, kafkaio.KafkaError
-    ):
-        # A commit of aiokafka raises what the transaction cannot be committed for.
-        return _kind_of(cause, closed, late)
+    if isinstance(error, kafkaio.TransactionAborted):
+        # A commit of aiokafka raises what the transaction cannot be committed for. One
+        # that took too long looks to it like a newer producer.
+        cause = error.__cause__
+        if error.reason == "timed out":
+            return errors.ProducerFenced
+        if isinstance(cause, kafkaio.KafkaError):
+            return _kind_of(cause, closed, late)
     if isinstance(error, kafkaio.ClosedError):
         return closed
     if isinstance(error, kafkaio.BrokerError):
