@@ -35,6 +35,8 @@ PROMISED = [
     *("kafkaio.testing.pytest_plugin", "kafkaio.types"),
 ]
 MESSAGES = "kafkaio.protocol.messages"
+#: It has one module for each of aiokafka's; tests/unit/aiokafka/ compares them.
+AIOKAFKA = "kafkaio.aiokafka"
 #: Modules that are imported for type checkers alone, because they load slowly.
 FOR_TYPES_ALONE = {"Client", "ClientConfig", "pa", "ssl"}
 #: Packages that are only the place of others.
@@ -60,6 +62,11 @@ def is_private(module: str) -> bool:
     return any(part.startswith("_") for part in module.split("."))
 
 
+PROMISED += sorted(
+    name
+    for name in modules()
+    if f"{name}.".startswith(f"{AIOKAFKA}.") and not is_private(name)
+)
 #: Each public name, and its module. PySpark is not there where most tests run; the
 #: tests of `kafkaio.spark` load its names.
 NAMES = [
