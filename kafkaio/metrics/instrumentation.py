@@ -48,9 +48,9 @@ class KafkaioInstrumentor(
       ``none``) and ``OTEL_PYTHON_KAFKAIO_PROPAGATE`` (``true`` or ``false``) of the
       environment have other defaults for the first two.
 
-    ``instrument`` raises ArgumentValueError if one of these has an impossible value, and
-    TypeError for any other argument. ``uninstrument`` ends the calls of the observer, in
-    objects that exist, too.
+    ``instrument`` raises ArgumentValueError if one of these has an impossible value,
+    and TypeError for any other argument. ``uninstrument`` ends the calls of the
+    observer, in objects that exist, too.
     """
 
     def __init__(self) -> None:
