@@ -11,6 +11,7 @@ from kafkaio.aiokafka._install import install, uninstall
 from kafkaio.aiokafka.abc import ConsumerRebalanceListener
 from kafkaio.aiokafka.client import AIOKafkaClient
 from kafkaio.aiokafka.errors import ConsumerStoppedError, IllegalOperation
+from kafkaio.aiokafka.producer import AIOKafkaProducer
 from kafkaio.aiokafka.structs import (
     ConsumerRecord,
     OffsetAndMetadata,
@@ -20,6 +21,7 @@ from kafkaio.aiokafka.structs import (
 
 __all__ = [
     "AIOKafkaClient",
+    "AIOKafkaProducer",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
     "ConsumerStoppedError",
