@@ -37,7 +37,6 @@ _ALTER = (
     "await admin.incremental_alter_configs(...), which changes the named configs and "
     "leaves the others as they are"
 )
-_TAKE_DELIVERY = "await the delivery, or delivery.{}"
 
 #: What to write instead, by class, clients and name.
 NAMES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
@@ -221,29 +220,6 @@ NAMES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
             "count": "len(poll.records)",
             "is_empty": "not poll.records",
             "partitions": "{record.topic_partition for record in poll.records}",
-        },
-    },
-    "Delivery": {
-        "k": {
-            "get": "await delivery",
-            "succeeded": "delivery.done() and delivery.exception() is None",
-            "failed": "delivery.done() and delivery.exception() is not None",
-            "success": _START.format("the client settles deliveries"),
-            "failure": _START.format("the client settles deliveries"),
-            "value": _TAKE_DELIVERY.format("result()"),
-            "add_callback": _TAKE_DELIVERY.format("add_done_callback(f)"),
-            "add_errback": _TAKE_DELIVERY.format("add_done_callback(f)"),
-            "add_both": _TAKE_DELIVERY.format("add_done_callback(f)"),
-            "chain": _TAKE_DELIVERY.format("add_done_callback(f)"),
-            "error_on_callbacks": _TAKE_DELIVERY.format("add_done_callback(f)"),
-            "retriable": "delivery.exception().retriable",
-            "rebind": "await the delivery",
-        },
-        "a": {
-            "cancel": "none: a record that was taken in is sent",
-            "set_result": _START.format("the client settles deliveries"),
-            "set_exception": _START.format("the client settles deliveries"),
-            "get_loop": "asyncio.get_running_loop()",
         },
     },
     "RecordMetadata": {

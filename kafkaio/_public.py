@@ -151,12 +151,12 @@ def _missing(self: object, name: str) -> NoReturn:
     try:
         object.__getattribute__(self, name)
     except AttributeError as error:
-        _raise_missing(type(self), name, error)
+        raise _answer(type(self), name, error) from None
     # It is there now: set by another thread, or by the property itself.
     raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def _raise_missing(kind: type, name: str, error: AttributeError) -> NoReturn:
+def _answer(kind: type, name: str, error: AttributeError) -> AttributeError:
     # Tools ask every object for names such as __wrapped__ and _repr_html_.
     hint = None
     if not name.startswith("_") and not hasattr(kind, name):
@@ -164,9 +164,9 @@ def _raise_missing(kind: type, name: str, error: AttributeError) -> NoReturn:
 
         hint = attribute_hint(kind, name)
     if hint is None:
-        raise error
+        return error
     # Without `obj`, Python does not add the most similar name to the text.
-    raise AttributeError(f"{error}; {hint}", name=name) from None
+    return AttributeError(f"{error}; {hint}", name=name)
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -216,8 +216,9 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
 def refuses_others(function: T) -> T:
     """Decorate a function that refuses what its last two parameters collect.
 
-    They are ``*_others`` and ``**_foreign``: wrong arguments, which `wrong_call` answers.
-    Its signature does not show them. That costs less than a function around it.
+    They are ``*_others`` and ``**_foreign``: wrong arguments, which `wrong_call`
+    answers. Its signature does not show them. That costs less than a function around
+    it.
     """
     import inspect
 

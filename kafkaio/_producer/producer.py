@@ -40,7 +40,7 @@ from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.transport import Dial
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.bulk import TableArguments, TableDelivery
-from kafkaio._producer.delivery import Delivery, settled, waiting_for
+from kafkaio._producer.delivery import CallbackLoop, Delivery, settled, waiting_for
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
 from kafkaio._producer.sender import Sender
@@ -337,7 +337,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         # Bound once: to find the running loop costs more than to read its clock.
         self._intake.now = home.loop.time
         limit = self.config.max_block_ms / 1000
-        self._intake.check_home = home.check
+        self._intake.loop = CallbackLoop(life)
         self._intake.describe = lambda places: cluster.wait_for_partitions(
             places, limit
         )

@@ -32,10 +32,7 @@ with warnings.catch_warnings():
     # kafka-python reads its schemas in a way that Python 3.11 deprecates.
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
-    from kafka.producer.future import (
-        FutureRecordMetadata,
-        RecordMetadata as KafkaPythonMetadata,
-    )
+    from kafka.producer.future import RecordMetadata as KafkaPythonMetadata
 
 #: The public methods of Java's clients, Kafka 4.4, in snake_case.
 JAVA = {
@@ -106,7 +103,6 @@ CLASSES: list[tuple[type, list[type]]] = [
         ],
     ),
     (kafkaio.Client, [aiokafka.client.AIOKafkaClient]),
-    (kafkaio.Delivery, [FutureRecordMetadata]),
     (
         kafkaio.RecordMetadata,
         [aiokafka.structs.RecordMetadata, KafkaPythonMetadata],
@@ -114,7 +110,7 @@ CLASSES: list[tuple[type, list[type]]] = [
     (kafkaio.Poll, [confluent_kafka.Message]),
 ]
 #: What those classes inherit of a tuple or set by hand on a message.
-NOT_THEIRS = {"args", "is_done", "deserialized_key", "deserialized_value"}
+NOT_THEIRS = {"deserialized_key", "deserialized_value"}
 TP = kafkaio.TopicPartition("orders", 0)
 ANSWERS_ON_311 = pytest.mark.skipif(
     sys.version_info < (3, 12), reason="only without a cost from Python 3.12 on"
