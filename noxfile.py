@@ -148,7 +148,7 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the docs; every broken cross-reference is an error."""
     # With the libraries of what is described by its docstrings.
-    extras = ".[kafka,cli,opentelemetry,prometheus,registry]"
+    extras = ".[kafka,cli,instrumentation,prometheus,registry]"
     session.install("-e", extras, env=WITHOUT_COMPILER)
     groups(session, "docs")
     session.run("sphinx-build", "-nW", "--keep-going", "docs", "docs/_build/html")

@@ -42,6 +42,7 @@ from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.commit import ToCommit as ToCommit
 from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
+from kafkaio._consumer.parallel.handlers import observed
 from kafkaio._consumer.parallel.lanes import LaneIterator
 from kafkaio._consumer.parallel.ports import (
     OpenTransactionPort,
@@ -769,6 +770,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             raise ArgumentTypeError(
                 f"retry must be a kafkaio.Retry or None, not {type_name(retry)}"
             )
+        handler = observed(handler, self._core.observer, self._config.group_id)
         how = None
         if producer is not None:
             # Bound here: the core makes transactions without knowing producers.

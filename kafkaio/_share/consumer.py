@@ -25,6 +25,7 @@ from kafkaio._client.cluster import Cluster
 from kafkaio._config import ShareConsumerConfig, ShareConsumerOptions, with_functions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
+from kafkaio._consumer.parallel.handlers import observed
 from kafkaio._consumer.reading.exclusive import UsedInHandler
 from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
 from kafkaio._generic import Generic, K_co, V_co
@@ -559,6 +560,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         topic = None
         if isinstance(on_error, DeadLetter):
             topic = await self._core.broker_dead_letters()
+        handler = observed(handler, self._core.observer, self._config.group_id)
         failed = FailedRecords(
             on_error, self._config.group_id, self._core.observer, topic
         )
