@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, overloa
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
 from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
-from kafkaio._producer.delivery import Delivery, are_settled, settled
+from kafkaio._producer.delivery import Delivery, settled, unsettled
 from kafkaio._public import public
 from kafkaio._records._impl import RowReceipts, metadata_run
 from kafkaio._records.batch import BatchBuilder, Rows
@@ -40,7 +40,11 @@ from kafkaio.serde import Topic
 from kafkaio.types import NewRecord, RecordMetadata
 
 if TYPE_CHECKING:
+    from contextvars import Context
+
     import pyarrow as pa
+
+    from kafkaio._records._callbacks import DoneCallbacks, LoopPort
 
 
 @public("kafkaio")
@@ -491,25 +495,25 @@ class TableDelivery:
     """
 
     __slots__ = (
-        "_check_home",
+        "_callbacks",
         "_is_seen",
         "_length",
+        "_loop",
         "_places",
         "_rest",
         "_times",
         "_with_topics",
     )
 
-    def __init__(
-        self, rows: TableRows, check_home: Callable[[], None], *, with_topics: bool
-    ) -> None:
+    def __init__(self, rows: TableRows, loop: LoopPort, *, with_topics: bool) -> None:
         self._length = rows.length
         self._places = RowReceipts(rows.length)
         # The timestamps of rows, as runs: one number for all, or numbers.
         self._times = [_own_times(part) for part in rows.parts]
         # The error of the rows that were not taken in, which are not in `_places`.
         self._rest: Exception | None = None
-        self._check_home = check_home
+        self._loop = loop
+        self._callbacks: DoneCallbacks | None = None
         self._with_topics = with_topics
         self._is_seen = False
 
@@ -526,7 +530,7 @@ class TableDelivery:
             ClosedError: another event loop runs, or another process.
         """
         if not self.is_done:
-            self._check_home()
+            self._loop.check()
         yield from settled(self._places.receipts).__await__()
         return self.result()
 
@@ -536,7 +540,48 @@ class TableDelivery:
     @property
     def is_done(self) -> bool:
         """Whether the outcome of all rows is known."""
-        return are_settled(self._places.receipts)
+        return self._unsettled() is None
+
+    def done(self) -> bool:
+        """Return `is_done`, as a future does."""
+        return self.is_done
+
+    def cancelled(self) -> bool:
+        """Return False: rows that were taken in cannot be cancelled."""
+        return False
+
+    def add_done_callback(
+        self,
+        fn: Callable[[TableDelivery], object],
+        /,
+        *,
+        context: Context | None = None,
+    ) -> None:
+        """Call a function with this delivery, soon after all outcomes are known.
+
+        As `Delivery.add_done_callback`.
+
+        Args:
+            fn: gets the delivery.
+            context: the context to call it in; a copy of the present one by default.
+
+        Raises:
+            ClosedError: another event loop runs than the producer's, or another
+                process.
+        """
+        from kafkaio._records._callbacks import DoneCallbacks
+
+        self._loop.check()
+        if self._callbacks is None:
+            self._callbacks = DoneCallbacks(self, self._loop, self._unsettled)
+        self._callbacks.add(fn, context)
+
+    def remove_done_callback(self, fn: Callable[[TableDelivery], object], /) -> int:
+        """Do not call a function; return how often it had been added."""
+        return 0 if self._callbacks is None else self._callbacks.remove(fn)
+
+    def _unsettled(self) -> Receipt | None:
+        return unsettled(self._places.receipts)
 
     @property
     def written(self) -> int:

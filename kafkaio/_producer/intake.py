@@ -47,6 +47,8 @@ from kafkaio.types import Headers, RecordMetadata, TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkaio._records._callbacks import LoopPort
+
 #: Bytes that are taken in before the event loop gets a turn, by calls with one record
 #: and by calls with many; both are less than a millisecond of work.
 TURN_BYTES = 65_536
@@ -73,7 +75,7 @@ class Intake:
         open_batches: the batches that take records past the accumulator.
         on_begun: called when a record has begun a batch.
         wake: makes the sender check in the next iteration.
-        check_home: raises unless the producer's own event loop and process run.
+        loop: the producer's own event loop, for deliveries of tables.
         describe: waits until the metadata has some partitions.
         partition_count: returns how many partitions a topic has, None if unknown.
         now: the clock.
@@ -90,9 +92,9 @@ class Intake:
         "_space",
         "_waiting",
         "_waits",
-        "check_home",
         "describe",
         "is_plain",
+        "loop",
         "now",
         "on_begun",
         "open_batches",
@@ -126,7 +128,7 @@ class Intake:
         self.open_batches: OpenBatches = accumulator.budget.open_batches
         self.on_begun: Callable[[], None] = _nothing
         self.wake: Callable[[], None] = _nothing
-        self.check_home: Callable[[], None] = _nothing
+        self.loop: LoopPort | None = None
         self.describe: Callable[[Collection[TopicPartition]], Awaitable[object]] = (
             _unknown
         )
@@ -145,7 +147,7 @@ class Intake:
         other._is_simple = self._is_simple
         other.is_plain, other.open_batches = self.is_plain, self.open_batches
         other.on_begun, other.wake = self.on_begun, self.wake
-        other.check_home, other.describe = self.check_home, self.describe
+        other.loop, other.describe = self.loop, self.describe
         other.partition_count, other.now = self.partition_count, self.now
         return other
 
@@ -465,7 +467,8 @@ class Intake:
 
     def _delivery_of(self, rows: TableRows, arguments: TableArguments) -> TableDelivery:
         with_topics = arguments.topic_column is not None
-        return TableDelivery(rows, self.check_home, with_topics=with_topics)
+        assert self.loop is not None
+        return TableDelivery(rows, self.loop, with_topics=with_topics)
 
     async def _take_table(
         self, rows: TableRows, arguments: TableArguments, delivery: TableDelivery
