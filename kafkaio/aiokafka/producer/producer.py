@@ -34,7 +34,11 @@ from kafkaio.aiokafka.producer._transactions import (
     Transactions,
     WrongState,
 )
-from kafkaio.aiokafka.producer.message_accumulator import BatchBuilder, records_of
+from kafkaio.aiokafka.producer.message_accumulator import (
+    BatchBuilder,
+    records_of,
+    timestamp_of,
+)
 from kafkaio.aiokafka.structs import OffsetAndMetadata, RecordMetadata
 from kafkaio.aiokafka.util import commit_structure_validate
 
@@ -296,7 +300,7 @@ class AIOKafkaProducer:
         value: object = None,
         key: object = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
+        timestamp_ms: float | None = None,
         headers: Sequence[tuple[str, bytes | None]] | None = None,
     ) -> asyncio.Future[RecordMetadata]:
         """Take a record in; it is sent in the background.
@@ -342,7 +346,7 @@ class AIOKafkaProducer:
         value: object = None,
         key: object = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
+        timestamp_ms: float | None = None,
         headers: Sequence[tuple[str, bytes | None]] | None = None,
     ) -> RecordMetadata:
         """Write a record, and wait until it is acknowledged.
@@ -374,7 +378,7 @@ class AIOKafkaProducer:
         value: object,
         key: object,
         partition: int | None,
-        timestamp: int | None,
+        timestamp: float | None,
         headers: Sequence[tuple[str, bytes | None]] | None,
     ) -> kafkaio.Delivery:
         if value is None and key is None:
@@ -397,7 +401,7 @@ class AIOKafkaProducer:
                 value,
                 key=key,
                 headers=headers or (),
-                timestamp=timestamp,
+                timestamp=timestamp_of(timestamp),
                 partition=partition,
             )
         except kafkaio.KafkaError as error:
