@@ -59,22 +59,34 @@ def translated(
         return cause if isinstance(cause, Exception) else error
     if not isinstance(error, kafkaio.KafkaError) or isinstance(error, _AS_THEY_ARE):
         return error
+    return made(_kind_of(error, closed, late), error)
+
+
+def _kind_of(
+    error: kafkaio.KafkaError, closed: type[Exception], late: type[errors.KafkaError]
+) -> type[Exception]:
+    if isinstance(error, kafkaio.TransactionAborted):
+        # A commit of aiokafka raises what the transaction cannot be committed for. One
+        # that took too long looks to it like a newer producer.
+        cause = error.__cause__
+        if error.reason == "timed out":
+            return errors.ProducerFenced
+        if isinstance(cause, kafkaio.KafkaError):
+            return _kind_of(cause, closed, late)
     if isinstance(error, kafkaio.ClosedError):
-        kind: type[Exception] = closed
-    elif isinstance(error, kafkaio.BrokerError):
-        kind = _of_broker(error)
-    elif isinstance(error, kafkaio.KafkaTimeout) and not isinstance(
+        return closed
+    if isinstance(error, kafkaio.BrokerError):
+        return _of_broker(error)
+    if isinstance(error, kafkaio.KafkaTimeout) and not isinstance(
         error, kafkaio.RequestTimeout
     ):
-        kind = late
-    else:
-        kind = next(
-            (theirs for ours, theirs in _KINDS if isinstance(error, ours)),
-            errors.KafkaError,
-        )
-        if isinstance(error, kafkaio.RecordTooLarge) and error.topic_partition:
-            kind = errors.RecordTooLargeError
-    return made(kind, error)
+        return late
+    if isinstance(error, kafkaio.RecordTooLarge) and error.topic_partition:
+        return errors.RecordTooLargeError
+    return next(
+        (theirs for ours, theirs in _KINDS if isinstance(error, ours)),
+        errors.KafkaError,
+    )
 
 
 #: What is returned as it is.
