@@ -134,6 +134,7 @@ def setup(app):
     app.connect("autodoc-process-signature", shown_signature)
     app.connect("autodoc-skip-member", is_left_out)
     app.connect("doctree-read", resolve_what_is_outside)
+    app.connect("object-description-transform", shorten_contents)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -294,6 +295,17 @@ def _address(name):
     else:
         return None
     return f"https://docs.python.org/3/library/{page}.html#{name}"
+
+
+def shorten_contents(app, domain, kind, content):
+    """Leave attributes out of a page's contents, but for options.
+
+    There are hundreds of them, and the contents of all pages are copied for each page.
+    """
+    for sign in content.parent:
+        is_field = kind in {"attribute", "property"}
+        if is_field and not sign.get("class", "").endswith("Config"):
+            sign["_toc_name"] = ""
 
 
 def linkcode_resolve(domain, info):
