@@ -27,6 +27,7 @@ ROOT = Path(kafkaio.__file__).parent
 #: The modules that users may import. Each message has one of its own, too.
 PROMISED = [
     *("kafkaio", "kafkaio.admin", "kafkaio.arrow", "kafkaio.errors", "kafkaio.metrics"),
+    "kafkaio.metrics.instrumentation",
     *("kafkaio.metrics.opentelemetry", "kafkaio.metrics.prometheus"),
     *("kafkaio.protocol", "kafkaio.protocol.messages", "kafkaio.registry"),
     *("kafkaio.security", "kafkaio.serde"),
@@ -34,6 +35,8 @@ PROMISED = [
     *("kafkaio.testing.pytest_plugin", "kafkaio.types"),
 ]
 MESSAGES = "kafkaio.protocol.messages"
+#: It has one module for each of aiokafka's; tests/unit/aiokafka/ compares them.
+AIOKAFKA = "kafkaio.aiokafka"
 #: Modules that are imported for type checkers alone, because they load slowly.
 FOR_TYPES_ALONE = {"Client", "ClientConfig", "pa", "ssl"}
 #: Packages that are only the place of others.
@@ -59,6 +62,11 @@ def is_private(module: str) -> bool:
     return any(part.startswith("_") for part in module.split("."))
 
 
+PROMISED += sorted(
+    name
+    for name in modules()
+    if f"{name}.".startswith(f"{AIOKAFKA}.") and not is_private(name)
+)
 #: Each public name, and its module. PySpark is not there where most tests run; the
 #: tests of `kafkaio.spark` load its names.
 NAMES = [

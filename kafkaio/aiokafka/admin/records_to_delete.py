@@ -1,0 +1,16 @@
+"""`RecordsToDelete`."""
+
+from __future__ import annotations
+
+__all__ = ["RecordsToDelete"]
+
+
+class RecordsToDelete:
+    """Which records of a partition to delete.
+
+    Args:
+        before_offset: those before this offset; -1 for all that can be read.
+    """
+
+    def __init__(self, before_offset: int) -> None:
+        self.before_offset = before_offset

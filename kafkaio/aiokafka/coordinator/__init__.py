@@ -1,0 +1,3 @@
+"""What the members of a group agree on."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""The assignors of classic groups, each in a module of its own."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""The sticky assignor."""
+
+__all__: list[str] = []
