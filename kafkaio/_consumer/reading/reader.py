@@ -14,7 +14,8 @@ that the user must be informed of closes the short path until the next read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import AnyBatch, Batch, Piece, TablePiece, end_of, size_of
@@ -468,6 +469,33 @@ class Reader:
         self.positions.fetch_again(tp)
         self.ledger.handed(tp, offset)
         self._on_change()
+
+    def before(
+        self, ends: Mapping[TopicPartition, int]
+    ) -> AbstractContextManager[None]:
+        """Hand out no record from an end on; see `Chunks.before`."""
+        return self._chunks.before(ends)
+
+    def begin_again_if_beyond(self, tp: TopicPartition, end: int) -> None:
+        """Fetch a partition again if its open chunk may have records from an end on."""
+        buffer = self.buffers.get(tp)
+        if buffer is not None and buffer.left:
+            entry = self.positions[tp]
+            if entry.position < end < entry.fetch_offset:
+                self.seek(tp, entry.position, entry.position_epoch)
+
+    def take_here(self, cursor: object) -> AnyRecord | None:
+        """Take the next record of a chunk; None if that needs a read.
+
+        Args:
+            cursor: that of the chunk which the last read has opened.
+        """
+        handout = self.handout
+        is_there = cursor is not None and handout.cursor is cursor
+        if not is_there or handout.credit <= 0 or self._is_interrupted:
+            return None
+        assert handout.cursor is not None
+        return handout.take() if handout.cursor.remaining else None
 
     def set_aside(self) -> None:
         """Leave the chunks of all handouts, so that positions and ledger are exact."""
