@@ -164,7 +164,7 @@ class Chunks:
         Raises:
             Exception: the error that comes next.
         """
-        if (chunk := self._progress.chunk) is not None:
+        if (chunk := self._progress.turn.buffer) is not None:
             if chunk.can_hand_out:
                 return True
             self.turn_over(chunk)
@@ -173,7 +173,7 @@ class Chunks:
             buffer = ready[0]
             is_open = bool(buffer.left) or self._open(buffer)
             if is_open and buffer.undeserialized is None:
-                self._progress.begin(buffer)
+                self._progress.begin(buffer, self._progress.turn)
                 return True
             # The caller has taken records, which an exception would lose.
             if buffer.must_raise and not may_fail:
@@ -268,7 +268,7 @@ class Chunks:
                 self._raise_failure(buffer)
                 self._buffers.drop_if_empty(buffer)
             return None
-        self._progress.begin(buffer)
+        self._progress.begin(buffer, self._progress.turn)
         assert buffer.chunk is not None
         if raw:
             piece: Piece = buffer.chunk.cut(limit)
@@ -302,7 +302,7 @@ class Chunks:
             self._raise_failure(buffer)
             self._buffers.drop_if_empty(buffer)
             return False
-        self._progress.begin_lane(buffer, turn)
+        self._progress.begin(buffer, turn)
         return True
 
     def pass_over(self, tp: TopicPartition) -> None:
@@ -365,7 +365,7 @@ class Chunks:
         # Records were taken: the error waits for a step that has none.
         with suppress(Exception):  # the next step raises it again
             if self._open(buffer):
-                self._progress.begin(buffer)
+                self._progress.begin(buffer, self._progress.turn)
                 return take(buffer, limit)
         return None
 

@@ -339,7 +339,7 @@ class Reader:
             if allowance <= 0:
                 return False
             handout.grant(allowance, SLICE)
-        cursor, chunk = handout.cursor, self._progress.chunk
+        cursor, chunk = handout.cursor, self._progress.turn.buffer
         if cursor is not None and chunk is not None:
             if cursor.remaining:
                 return True
@@ -407,7 +407,7 @@ class Reader:
         if prefer_full:
             self._chunks.bring_forward(max_records)
         while self._chunks.find():
-            buffer = self._progress.chunk
+            buffer = self._progress.turn.buffer
             assert buffer is not None
             if run := [*self._chunks.run(buffer, max_records)]:
                 self.interrupt()
@@ -433,7 +433,7 @@ class Reader:
         left = max_records
         try:
             while left > 0 and self._chunks.find(may_fail=left == max_records):
-                buffer = self._progress.chunk
+                buffer = self._progress.turn.buffer
                 assert buffer is not None
                 # The columns of topics with other serdes may have other types.
                 rule = deserializers.rule(buffer.tp.topic)
@@ -511,13 +511,9 @@ class Reader:
 
     # Finished records
 
-    def sync(self) -> None:
+    def sync(self, tp: TopicPartition | None = None) -> None:
         """Bring the machines up to date; see `ReadProgress.sync`."""
-        self._progress.sync()
-
-    def sync_of(self, tp: TopicPartition) -> None:
-        """Bring the machines up to date for one partition."""
-        self._progress.sync_of(tp)
+        self._progress.sync(tp)
 
     def finish(self) -> None:
         """Finish everything that was handed out."""
@@ -533,7 +529,7 @@ class Reader:
 
     def place_after(self, what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
         """Return where reading goes on if a record or a batch was the last of all."""
-        self._progress.sync_of(what.topic_partition)
+        self.sync(what.topic_partition)
         self._chunks.pass_over(what.topic_partition)
         return self.ledger.after(what.topic_partition, end_of(what))
 
