@@ -52,9 +52,9 @@ linkcheck_ignore = [r"http://localhost.*", r"http://127\.0\.0\.1.*"]
 
 html_theme = "furo"
 html_title = f"kafkaio {release}"
-html_static_path = [
-    name for name in ("_static",) if Path(__file__, "..", name).exists()
-]
+STATIC = Path(__file__).parent / "_static"
+html_static_path = ["_static"] if STATIC.exists() else []
+
 html_css_files = ["kafkaio.css"]
 html_theme_options = {
     "source_repository": SOURCE,
@@ -189,7 +189,26 @@ def with_sections(app, what, name, obj, options, lines):
     )
     parsed = GoogleDocstring(text, config, None, kind, name, obj, options)
     theirs = f"{name}.".startswith("kafkaio.aiokafka.")
-    lines[:] = [_with_public_error(line, theirs=theirs) for line in parsed.lines()]
+    found = [_with_public_error(line, theirs=theirs) for line in parsed.lines()]
+    lines[:] = _typed_attributes(found)
+
+
+def _typed_attributes(lines):
+    """Return lines in which attributes have their types beside their names."""
+    text = "\n".join(lines)
+    blocks = re.split(r"(?m)^(?=\.\. attribute::)", text)
+    return "".join(map(_typed_attribute, blocks)).split("\n")
+
+
+def _typed_attribute(block):
+    found = re.match(
+        r"(\.\. attribute:: \w+)\n\n( +)(\w?)((?:.|\n)*?)\n\n +(:type: .*)\n", block
+    )
+    if not found:
+        return block
+    head, indent, first, rest, kind = found.groups()
+    after = block[found.end() :]
+    return f"{head}\n{indent}{kind}\n\n{indent}{first.upper()}{rest}\n{after}"
 
 
 def _with_public_error(line, *, theirs):
