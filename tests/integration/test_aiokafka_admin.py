@@ -87,6 +87,7 @@ async def life_of_a_group(
         topics=tp.topic,
         group_id=group,
         group_protocol="classic",
+        enable_auto_commit=False,
         partition_assignment_strategy=["range"],
     ) as consumer:
         await consumer.commit({tp: kafkaio.OffsetAndMetadata(3, "text")})
