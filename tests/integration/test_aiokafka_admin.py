@@ -58,7 +58,7 @@ async def lives(package: str, servers: str, mark: str) -> list[Any]:
         await note(admin.describe_configs([resource("topic", topic, configs)]))
         await note(admin.describe_configs([resource("topic", topic, configs)], True))
         await note(
-            admin.alter_configs([resource("topic", topic, {"retention.ms": "7"})])
+            admin.alter_configs([resource("topic", topic, {"retention.ms": "700000"})])
         )
         await note(admin.describe_configs([resource("topic", topic, configs)]))
         await note(admin.create_partitions({topic: a.NewPartitions(1)}))
