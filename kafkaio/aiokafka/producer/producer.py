@@ -13,6 +13,7 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 import kafkaio
+from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._options import check_loop, loop_of
 from kafkaio.aiokafka._translation import translated, translating
@@ -60,6 +61,7 @@ _OUTSIDE: Final = "Can't send messages while not in transaction"
 _NEVER: Final = 2**31 - 1
 
 
+@public("kafkaio.aiokafka")
 class AIOKafkaProducer:
     """Writes records to Kafka, with the names of aiokafka.
 
