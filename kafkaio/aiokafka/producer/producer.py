@@ -470,11 +470,16 @@ class AIOKafkaProducer:
             return partition
         assert self._native is not None
         known = self._native.cluster.partitions(topic)
-        return self._partitioner(
-            serialized_key,  # type: ignore[arg-type]  # `send` checks what it is
-            [each.partition for each in known],
-            [each.partition for each in known if each.leader >= 0],
-        )
+        if known:
+            every = [each.partition for each in known]
+            available = [each.partition for each in known if each.leader >= 0]
+        else:
+            # Instrumentations come before the first record, and ask the client.
+            cluster = self.client.cluster
+            every = sorted(cluster.partitions_for_topic(topic) or ())
+            available = sorted(cluster.available_partitions_for_topic(topic) or ())
+        # `send` checks what it has as a key.
+        return self._partitioner(serialized_key, every, available)  # type: ignore[arg-type]
 
     @property
     def _metadata(self) -> ClusterMetadata:

@@ -114,6 +114,16 @@ async def test_whoever_replaces_send_sees_send_and_wait(
 
 
 @SIDES
+async def test_an_instrumentation_asks_before_the_first_record(
+    it: Side, broker: Broker
+) -> None:
+    async with it.producer(broker.bootstrap_servers) as producer:
+        assert await producer.client._wait_on_metadata("t") == {0, 1, 2}
+        wanted = producer._partition("t", None, b"k", b"v", b"k", b"v")
+        assert (await producer.send_and_wait("t", b"v", key=b"k")).partition == wanted
+
+
+@SIDES
 async def test_the_brokers_time_is_told(it: Side, broker: Broker) -> None:
     async with kafkaio.Admin(broker.bootstrap_servers) as admin:
         stamped = {"message.timestamp.type": "LogAppendTime"}
