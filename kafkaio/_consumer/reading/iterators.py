@@ -29,7 +29,7 @@ from kafkaio._consumer.batch import (
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic, K_co, V_co
-from kafkaio._public import public
+from kafkaio._public import knows_other_clients, public
 from kafkaio._records._impl import accelerated
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import TimeSlice
@@ -91,6 +91,7 @@ else:
 
 
 @public("kafkaio")
+@knows_other_clients()
 @dataclass(frozen=True, slots=True)
 class Poll(Generic[K_co, V_co]):
     """The result of one call of ``Consumer.poll`` (KIP-983).
@@ -130,6 +131,40 @@ async def until_closed(it: ClosablePort, step: Callable[[], Awaitable[T]]) -> T:
         if it.is_closed:
             raise StopAsyncIteration from None
         raise
+
+
+@public("kafkaio")
+class RecordIterator(Generic[K_co, V_co]):
+    """Yields records up to an end, as ``Consumer.records`` describes.
+
+    Args:
+        consumer: may be closed.
+        take: takes a record that is here; None if it needs a read.
+        read: reads the next record.
+        owner: kept alive with the iterator.
+    """
+
+    def __init__(
+        self,
+        consumer: ClosablePort,
+        take: Callable[[], Record[K_co, V_co] | None],
+        read: Callable[[], Awaitable[Record[K_co, V_co]]],
+        owner: object = None,
+    ) -> None:
+        self._consumer = consumer
+        self._take = take
+        self._read = read
+        self._owner = owner
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record[K_co, V_co]:
+        """Return the next record. If cancelled, none was taken."""
+        record = self._take()
+        if record is not None:
+            return record
+        return await until_closed(self._consumer, self._read)
 
 
 class ReadPort(ClosablePort, Protocol):

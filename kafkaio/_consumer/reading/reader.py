@@ -14,7 +14,8 @@ that the user must be informed of closes the short path until the next read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import AnyBatch, Batch, Piece, TablePiece, end_of, size_of
@@ -24,7 +25,12 @@ from kafkaio._consumer.reading.deserialization import Deserialization
 from kafkaio._consumer.reading.deserializers import Deserialize, Rule
 from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.preparation import Spawn
-from kafkaio._consumer.reading.progress import HandedOut, HandoffPort, ReadProgress
+from kafkaio._consumer.reading.progress import (
+    HandedOut,
+    HandoffPort,
+    ReadProgress,
+    Turn,
+)
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
@@ -164,6 +170,7 @@ class Reader:
         self._is_interrupted = True
         # Without credit the compiled stream calls `_refill` before the next record.
         self.handout.credit = 0
+        self._progress.interrupt()
 
     # Reports of background tasks
 
@@ -332,7 +339,7 @@ class Reader:
             if allowance <= 0:
                 return False
             handout.grant(allowance, SLICE)
-        cursor, chunk = handout.cursor, self._progress.chunk
+        cursor, chunk = handout.cursor, self._progress.turn.buffer
         if cursor is not None and chunk is not None:
             if cursor.remaining:
                 return True
@@ -341,6 +348,20 @@ class Reader:
             self._chunks.turn_over(chunk)
         self.ledger.finish()
         return self._chunks.find()
+
+    def turn(self, refill: Callable[[], bool]) -> Turn:
+        """Return a turn for a lane; see `Handout` for ``refill``."""
+        clock = None if accelerated and not is_replaced() else now
+        return Turn(Handout(refill, self.deserialization.convert, clock))
+
+    def find_of(self, tp: TopicPartition, turn: Turn) -> bool:
+        """Find records of a partition for a lane's turn; see `Chunks.find_of`."""
+        return self._chunks.find_of(tp, turn)
+
+    def step_of(self, tp: TopicPartition) -> None:
+        """Finish the records handed out of a lane's partition: it asks for more."""
+        self._progress.finish_lane(tp)
+        self._progress.step_taken()
 
     def take_one(self) -> Record | None:
         """Take the next record; None if there is none now."""
@@ -386,7 +407,7 @@ class Reader:
         if prefer_full:
             self._chunks.bring_forward(max_records)
         while self._chunks.find():
-            buffer = self._progress.chunk
+            buffer = self._progress.turn.buffer
             assert buffer is not None
             if run := [*self._chunks.run(buffer, max_records)]:
                 self.interrupt()
@@ -412,7 +433,7 @@ class Reader:
         left = max_records
         try:
             while left > 0 and self._chunks.find(may_fail=left == max_records):
-                buffer = self._progress.chunk
+                buffer = self._progress.turn.buffer
                 assert buffer is not None
                 # The columns of topics with other serdes may have other types.
                 rule = deserializers.rule(buffer.tp.topic)
@@ -449,22 +470,50 @@ class Reader:
         self.ledger.handed(tp, offset)
         self._on_change()
 
+    def before(
+        self, ends: Mapping[TopicPartition, int]
+    ) -> AbstractContextManager[None]:
+        """Hand out no record from an end on; see `Chunks.before`."""
+        return self._chunks.before(ends)
+
+    def begin_again_if_beyond(self, tp: TopicPartition, end: int) -> None:
+        """Fetch a partition again if its open chunk may have records from an end on."""
+        buffer = self.buffers.get(tp)
+        if buffer is not None and buffer.left:
+            entry = self.positions[tp]
+            if entry.position < end < entry.fetch_offset:
+                self.seek(tp, entry.position, entry.position_epoch)
+
+    def take_here(self, cursor: object) -> AnyRecord | None:
+        """Take the next record of a chunk; None if that needs a read.
+
+        Args:
+            cursor: that of the chunk which the last read has opened.
+        """
+        handout = self.handout
+        is_there = cursor is not None and handout.cursor is cursor
+        if not is_there or handout.credit <= 0 or self._is_interrupted:
+            return None
+        assert handout.cursor is not None
+        return handout.take() if handout.cursor.remaining else None
+
     def set_aside(self) -> None:
-        """Leave the chunk of the handout, so that positions and ledger are exact."""
-        self._progress.leave()
+        """Leave the chunks of all handouts, so that positions and ledger are exact."""
+        self._progress.leave_all()
         self.interrupt()
 
     def take_back(self, *partitions: TopicPartition) -> None:
         """Hand out unfinished records of these or of all partitions again."""
         for tp in partitions or tuple(self.positions):
+            self._progress.leave_partition(tp)
             if (place := self.ledger.unfinished_from(tp)) is not None:
                 self.seek(tp, place.offset, place.leader_epoch)
 
     # Finished records
 
-    def sync(self) -> None:
+    def sync(self, tp: TopicPartition | None = None) -> None:
         """Bring the machines up to date; see `ReadProgress.sync`."""
-        self._progress.sync()
+        self._progress.sync(tp)
 
     def finish(self) -> None:
         """Finish everything that was handed out."""
@@ -480,7 +529,7 @@ class Reader:
 
     def place_after(self, what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
         """Return where reading goes on if a record or a batch was the last of all."""
-        self.sync()
+        self.sync(what.topic_partition)
         self._chunks.pass_over(what.topic_partition)
         return self.ledger.after(what.topic_partition, end_of(what))
 
