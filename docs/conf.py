@@ -52,9 +52,9 @@ linkcheck_ignore = [r"http://localhost.*", r"http://127\.0\.0\.1.*"]
 
 html_theme = "furo"
 html_title = f"kafkaio {release}"
-html_static_path = [
-    name for name in ("_static",) if Path(__file__, "..", name).exists()
-]
+STATIC = Path(__file__).parent / "_static"
+html_static_path = ["_static"] if STATIC.exists() else []
+
 html_css_files = ["kafkaio.css"]
 html_theme_options = {
     "source_repository": SOURCE,
@@ -134,6 +134,7 @@ def setup(app):
     app.connect("autodoc-process-signature", shown_signature)
     app.connect("autodoc-skip-member", is_left_out)
     app.connect("doctree-read", resolve_what_is_outside)
+    app.connect("object-description-transform", shorten_contents)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -179,7 +180,25 @@ def with_sections(app, what, name, obj, options, lines):
         flags=re.MULTILINE,
     )
     parsed = GoogleDocstring(text, config, None, kind, name, obj, options)
-    lines[:] = [_with_public_error(line) for line in parsed.lines()]
+    lines[:] = _typed_attributes([_with_public_error(line) for line in parsed.lines()])
+
+
+def _typed_attributes(lines):
+    """Return lines in which attributes have their types beside their names."""
+    text = "\n".join(lines)
+    blocks = re.split(r"(?m)^(?=\.\. attribute::)", text)
+    return "".join(map(_typed_attribute, blocks)).split("\n")
+
+
+def _typed_attribute(block):
+    found = re.match(
+        r"(\.\. attribute:: \w+)\n\n( +)(\w?)((?:.|\n)*?)\n\n +(:type: .*)\n", block
+    )
+    if not found:
+        return block
+    head, indent, first, rest, kind = found.groups()
+    after = block[found.end() :]
+    return f"{head}\n{indent}{kind}\n\n{indent}{first.upper()}{rest}\n{after}"
 
 
 def _with_public_error(line):
@@ -294,6 +313,17 @@ def _address(name):
     else:
         return None
     return f"https://docs.python.org/3/library/{page}.html#{name}"
+
+
+def shorten_contents(app, domain, kind, content):
+    """Leave attributes out of a page's contents, but for options.
+
+    There are hundreds of them, and the contents of all pages are copied for each page.
+    """
+    for sign in content.parent:
+        is_field = kind in {"attribute", "property"}
+        if is_field and not sign.get("class", "").endswith("Config"):
+            sign["_toc_name"] = ""
 
 
 def linkcode_resolve(domain, info):

@@ -354,8 +354,8 @@ class AIOKafkaClient:
 
         Args:
             node_id: the broker.
-            request: a request of `kafkaio.messages`. Those of ``aiokafka.protocol`` are
-                not there.
+            request: a request of ``kafkaio.messages``: ``aiokafka.protocol`` is not
+                there.
             group: has no effect.
 
         Raises:

@@ -9,7 +9,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
@@ -22,11 +21,12 @@ from kafkaio.aiokafka.client import AIOKafkaClient
 from kafkaio.aiokafka.partitioner import DefaultPartitioner
 from kafkaio.aiokafka.producer._futures import (
     BatchFuture,
+    Futures,
+    Sent,
     Settle,
     metadata_of,
     settle,
     settle_without,
-    when_done,
 )
 from kafkaio.aiokafka.producer._transactions import (
     NativeProducer,
@@ -196,6 +196,7 @@ class AIOKafkaProducer:
         self._chooses = not isinstance(partitioner, DefaultPartitioner)
         self._is_acknowledged = options["acks"] != 0
         self._settle: Settle = settle if self._is_acknowledged else settle_without
+        self._futures = Futures()
         self._producer: NativeProducer | None = None
         self._native: kafkaio.Client | None = None
         # Topics that the metadata had once: asked before every record.
@@ -340,8 +341,8 @@ class AIOKafkaProducer:
         delivery = await self._enqueue(
             topic, value, key, partition, timestamp_ms, headers
         )
-        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
-        when_done(delivery, partial(self._settle, future))
+        future: Sent = self._loop.create_future()
+        self._futures.add(future, delivery, self._settle)
         return future
 
     async def send_and_wait(
@@ -516,7 +517,7 @@ class AIOKafkaProducer:
         transactions = self._transactions
         target = self._producer if transactions is None else transactions.open(_OUTSIDE)
         assert target is not None
-        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
+        future: Sent = self._loop.create_future()
         with translating(closed=errors.ProducerClosed):
             deliveries = [
                 await _taken(target, topic, partition, record)
@@ -527,7 +528,7 @@ class AIOKafkaProducer:
             return future
         whole = BatchFuture(future, deliveries, self._settle)
         for delivery in deliveries:
-            when_done(delivery, whole.record_settled)
+            self._futures.add(future, delivery, whole.record_settled)
         return future
 
     # ---- transactions ----------------------------------------------------------------
