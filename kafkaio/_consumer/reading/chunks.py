@@ -117,7 +117,7 @@ class Chunks:
             ends: the offset of the first record that is left out.
         """
         self._ends = ends
-        chunk = self._progress.chunk
+        chunk = self._progress.turn.buffer
         if chunk is not None and self._is_at_end(chunk):
             self.turn_over(chunk)
         for buffer in [it for it in self._buffers.ready if self._is_at_end(it)]:
