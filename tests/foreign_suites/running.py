@@ -52,6 +52,7 @@ async def run(
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"),
         *(f"--timeout={_TEST_SECONDS}", "--tb=short", "--durations=15"),
+        "--continue-on-collection-errors",
         *(word for name in plugins for word in ("-p", name)),
         *suite.options,
         *(arguments or suite.tests),
