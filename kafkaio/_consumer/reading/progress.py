@@ -161,12 +161,14 @@ class ReadProgress:
             self._positions.advance(chunk.tp, handed, chunk.epoch)
             self._ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
 
-    def finish(self) -> None:
-        """Finish everything that was handed out."""
-        if (cursor := self._handout.cursor) is not None:
-            self._handout.mark = cursor.next_offset
+    def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Finish everything that was handed out, of these or of all partitions."""
+        chunk, cursor = self.chunk, self._handout.cursor
+        if chunk is not None and cursor is not None:
+            if partitions is None or chunk.tp in partitions:
+                self._handout.mark = cursor.next_offset
             self.sync()
-        self._ledger.finish()
+        self._ledger.finish(partitions)
 
     def acknowledge(
         self,
