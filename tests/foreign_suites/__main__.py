@@ -41,6 +41,9 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--broker", choices=BROKERS, action="append")
     parser.add_argument("--client", choices=CLIENTS, action="append")
+    parser.add_argument(
+        "--packages", action="store_true", help="print what to install, and end"
+    )
     parser.add_argument("--source", type=Path, help="a folder that has the tests")
     rest = argparse.Namespace(pytest=tuple(words[cut + 1 :]))
     return parser.parse_args(words[:cut], rest)
@@ -65,6 +68,9 @@ async def main(words: Sequence[str]) -> int:
     """Run it; return 0 if nothing differs from what is expected."""
     given = arguments(words)
     suite = SUITES[given.suite]
+    if given.packages:
+        print(*suite.packages, sep="\n")
+        return 0
     variable = os.environ.get("KAFKAIO_SUITE_SOURCE")
     source = given.source or (Path(variable) if variable else None)
     expected = {} if given.pytest else listed(given.suite)

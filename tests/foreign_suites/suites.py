@@ -89,7 +89,7 @@ SUITES: Final[Mapping[str, Suite]] = {
         ),
         # Its conftest.py starts containers; the plugin has the same fixtures.
         options=("--noconftest", "-o", "asyncio_default_fixture_loop_scope=function"),
-        plugins=("suite_aiokafka",),
+        plugins=("suite_internals", "suite_aiokafka"),
         broker_config=_TWO_PARTITIONS,
         minutes=25,
     ),

@@ -52,17 +52,26 @@ def judge(ours: Outcomes, theirs: Outcomes, listed: Mapping[str, str]) -> Verdic
         ours: the run on `kafkaio.aiokafka`.
         theirs: the run on aiokafka, on the same broker; what it does not have is taken
             as passed.
-        listed: the expected deviations: reasons by id.
+        listed: the expected deviations: reasons by id. An id without parameters stands
+            for all cases of the test.
     """
+    ran = {name: _entry(name, listed) for name in ours}
+    known = set(ran.values())
     failed = sorted(name for name, end in ours.items() if end is Outcome.FAILED)
     also = {name for name, end in theirs.items() if end is Outcome.FAILED}
     return Verdict(
-        unexpected=[name for name in failed if name not in listed and name not in also],
-        stale=sorted(n for n in listed if ours.get(n) is Outcome.PASSED),
-        unknown=sorted(name for name in listed if name not in ours),
-        listed=[name for name in failed if name in listed],
-        shared=[name for name in failed if name in also and name not in listed],
+        unexpected=[n for n in failed if ran[n] is None and n not in also],
+        stale=sorted(n for n in ours if ran[n] and ours[n] is Outcome.PASSED),
+        unknown=sorted(name for name in listed if name not in known),
+        listed=[name for name in failed if ran[name]],
+        shared=[name for name in failed if ran[name] is None and name in also],
     )
+
+
+def _entry(name: str, listed: Mapping[str, str]) -> str | None:
+    """Return the entry for a test: its id, or that of all its cases."""
+    function = name.partition("[")[0]
+    return next((each for each in (name, function) if each in listed), None)
 
 
 def counts(outcomes: Outcomes) -> str:
