@@ -515,6 +515,7 @@ def on_foreign_suite(session: nox.Session, name: str) -> None:
     wanted = session.run(*program, "--packages", silent=True)
     session.install(*str(wanted).split())
     session.run(*program, *session.posargs)
+    session.run("pytest", "tests/foreign_suites/test_pages.py")
 
 
 def on_rolling_service(session: nox.Session) -> None:
