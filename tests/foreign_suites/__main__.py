@@ -53,6 +53,8 @@ def report(where: str, ended: Mapping[str, Outcomes], verdict: Verdict) -> None:
     """Print the counts of a broker, and what has to be done."""
     for client, outcomes in ended.items():
         print(f"{where}, {client}: {counts(outcomes)}")
+    last = [*ended.values()][-1]
+    reasons = {name: end.reason for name, end in last.items()}
     print(f"  {len(verdict.listed)} fail as listed in {DEVIATIONS.name}")
     for title, names in (
         ("fails with aiokafka, too", verdict.shared),
@@ -61,7 +63,7 @@ def report(where: str, ended: Mapping[str, Outcomes], verdict: Verdict) -> None:
         ("is listed, and DID NOT RUN", verdict.unknown),
     ):
         for name in names:
-            print(f"  {title}: {name}")
+            print(f"  {title}: {name}: {reasons.get(name, '')}")
 
 
 async def main(words: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.foreign_suites.brokers import Address
 from tests.foreign_suites.suites import Suite
-from tests.foreign_suites.verdicts import Outcome, Outcomes
+from tests.foreign_suites.verdicts import End, Outcome, Outcomes
 
 __all__ = ["CLIENTS", "RunFailed", "run"]
 
@@ -78,4 +78,4 @@ async def run(
     if code not in _RAN or not outcomes.exists():
         raise RunFailed(f"{client}: pytest ended with {code}")
     found = json.loads(outcomes.read_text())
-    return {name: Outcome(outcome) for name, outcome in found.items()}
+    return {name: End(Outcome(word), reason) for name, (word, reason) in found.items()}
