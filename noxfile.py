@@ -122,7 +122,7 @@ TYPED = [
         "tests/torture",
         "tests/meaning",
     ),
-    "tests/spark",
+    *("tests/foreign_suites", "tests/spark"),
     *("tests/unit/sim", "tests/unit/spark", "tests/unit/support", "tests/unit/testing"),
 ]
 
@@ -134,7 +134,8 @@ def types(session: nox.Session) -> None:
     session.install("-e", ".[kafka,spark]", env=WITHOUT_COMPILER)
     groups(session, "types")
     session.run("mypy")
-    session.run("mypy", *TYPED)
+    # Plugins of pytest that are found by their folder.
+    session.run("mypy", *TYPED, env={"MYPYPATH": "tests/foreign_suites/plugins"})
     # What must be refused, and the programs of the docs; by pyright as well.
     session.run("pytest", "-p", "no:cacheprovider", "tests/typing")
     # Pyright does not follow the finder of an editable install.

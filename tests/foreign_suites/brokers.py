@@ -1,4 +1,4 @@
-"""The brokers that foreign suites run on, embedded and real, with the same listeners."""
+"""The brokers that foreign suites run on: embedded and real, with equal listeners."""
 
 from __future__ import annotations
 
@@ -54,7 +54,12 @@ async def started(
         security = SecurityConfig(allow_if_no_acl=True)
         options = {**config, "group.initial.rebalance.delay.ms": 0}
         broker = Broker(
-            sasl=True, tls=True, acls=True, users=users, security=security, config=options
+            sasl=True,
+            tls=True,
+            acls=True,
+            users=users,
+            security=security,
+            config=options,
         )
     else:
         rights = {"allow.everyone.if.no.acl.found": "true"}

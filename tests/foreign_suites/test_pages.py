@@ -21,7 +21,9 @@ def program(words: str, servers: str) -> str:
     """Return the program of the page that has these words."""
     replace = {"localhost:9092": servers}
     (found,) = (
-        each for each in python_blocks(PAGE, replace) if words in each and "install()" in each
+        each
+        for each in python_blocks(PAGE, replace)
+        if words in each and "install()" in each
     )
     return found
 
@@ -40,7 +42,9 @@ async def test_faststream() -> None:
     async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(SECONDS):
         code = program("faststream", broker.bootstrap_servers)
         expected = [b"written at offset 0", b"read 2 coffee"]
-        assert [each for each in await output_of("-c", code) if each in expected] == expected
+        assert [
+            each for each in await output_of("-c", code) if each in expected
+        ] == expected
         assert broker.control.committed("billing", ("orders", 0)) == 1
 
 

@@ -2,8 +2,8 @@
 
 The members of a group, and the producer that writes to it, are processes of one program
 that was written for aiokafka. One after the other is replaced, while records flow. Each
-record is committed for itself, so that no record may be missing, and none may come twice
-but one that was in hand: whose commit was refused, or whose process was killed.
+record is committed for itself, so that none may be missing, and none may come twice but
+one that was in hand: whose commit was refused, or whose process was killed.
 """
 
 from __future__ import annotations
@@ -159,11 +159,10 @@ class Rolling:
             while self._assigned() != sorted(everything):
                 async with asyncio.TaskGroup() as tasks:
                     waiting = [
-                        tasks.create_task(each.next("assigned")) for each in self.members
+                        tasks.create_task(each.next("assigned"))
+                        for each in self.members
                     ]
-                    await asyncio.wait(
-                        waiting, return_when=asyncio.FIRST_COMPLETED
-                    )
+                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                     for task in waiting:
                         task.cancel()
             for member in self.members:

@@ -25,10 +25,12 @@ def tell(*words: object) -> None:
     sys.stdout.flush()
 
 
-class Listener(aiokafka.ConsumerRebalanceListener):
+class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
     """Tells which partitions the member has."""
 
-    def on_partitions_revoked(self, revoked: Collection[aiokafka.TopicPartition]) -> None:
+    def on_partitions_revoked(
+        self, revoked: Collection[aiokafka.TopicPartition]
+    ) -> None:
         tell("revoked", *sorted(each.partition for each in revoked))
 
     def on_partitions_assigned(
