@@ -59,7 +59,8 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (
             *("AcknowledgedBatch", "AcknowledgedPart", "AcquiredPart"),
-            *("FetchedPart", "Observed", "Observer"),
+            *("FetchedPart", "Observed", "Observer", "add_default_observer"),
+            "remove_default_observer",
         ),
         "kafkaio.admin": ("Admin",),
         "kafkaio.protocol": ("messages",),

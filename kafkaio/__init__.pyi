@@ -95,6 +95,8 @@ from kafkaio._runtime.observer import (
     FetchedPart as FetchedPart,
     Observed as Observed,
     Observer as Observer,
+    add_default_observer as add_default_observer,
+    remove_default_observer as remove_default_observer,
 )
 from kafkaio._share import (
     ShareBatch as ShareBatch,

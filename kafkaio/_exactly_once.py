@@ -29,6 +29,7 @@ import anyio
 
 from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._consumer.consumer import Consumer, observer_of, passing_of
+from kafkaio._consumer.parallel.handlers import observed
 from kafkaio._consumer.parallel.ports import EndingTransactionPort
 from kafkaio._consumer.parallel.run import ABORTS, decided
 from kafkaio._generic import KeyT, ValueT
@@ -165,6 +166,8 @@ async def exactly_once(
     most = count_of("max_records", max_records, 1000)
     wait = seconds_of("max_wait", max_wait)
     consumer._offsets_in_transaction()  # raises if it cannot take part
+    group = consumer.group_metadata.group_id
+    handler = observed(handler, observer_of(consumer), group)
     attempts = 0
     while True:
         try:

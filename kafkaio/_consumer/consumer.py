@@ -42,6 +42,7 @@ from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.commit import ToCommit as ToCommit
 from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
+from kafkaio._consumer.parallel.handlers import observed
 from kafkaio._consumer.parallel.lanes import LaneIterator
 from kafkaio._consumer.parallel.ports import (
     OpenTransactionPort,
@@ -66,7 +67,7 @@ from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
-from kafkaio._public import public
+from kafkaio._public import PropertySet, knows_other_clients, public
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
 from kafkaio._transactional import (
@@ -106,6 +107,10 @@ RewindTo: TypeAlias = (
 
 
 @public("kafkaio")
+@knows_other_clients(
+    *("__init__", "poll", "subscribe", "commit", "committed", "position", "seek"),
+    *("beginning_offsets", "end_offsets", "offsets_for_times", "close"),
+)
 class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
     """Reads records one at a time, in batches, or by polling.
 
@@ -784,6 +789,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             raise ArgumentTypeError(
                 f"retry must be a kafkaio.Retry or None, not {type_name(retry)}"
             )
+        handler = observed(handler, self._core.observer, self._config.group_id)
         how = None
         if producer is not None:
             # Bound here: the core makes transactions without knowing producers.
@@ -808,7 +814,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         `unsubscribe` empties this at once, though ``on_revoked``, which is called a
         little later, may still commit for the partitions.
         """
-        return self._core.assignment()
+        return PropertySet("assignment", self._core.assignment())
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str]:
@@ -819,7 +825,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         `assignment` has the topics that are read.
         """
         wanted = self._core.wanted
-        return wanted.pattern or wanted.topics or frozenset()
+        return wanted.pattern or PropertySet("subscription", wanted.topics or ())
 
     def subscribe(self, topics: Topics[K_co, V_co]) -> None:
         """Read these topics from now on, instead of those before.
@@ -898,7 +904,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
     @property
     def paused(self) -> frozenset[TopicPartition]:
         """The partitions that are paused."""
-        return self._core.paused()
+        return PropertySet("paused", self._core.paused())
 
     # Positions and offsets of logs
 

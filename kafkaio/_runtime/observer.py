@@ -12,9 +12,15 @@ not events: `Observer.started` gets the object that has them in ``statistics()``
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
-from functools import reduce, wraps
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+)
+from functools import partial, reduce, wraps
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, Protocol, TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._public import public
@@ -24,6 +30,9 @@ if TYPE_CHECKING:
     from kafkaio.errors import AcknowledgeFailed, LockLost
 
 P = ParamSpec("P")
+#: Makes the context manager within which a handler works on a record, or on records;
+#: the second argument is the consumer group.
+Handling: TypeAlias = Callable[[object, str | None], AbstractContextManager[object]]
 
 
 @public("kafkaio")
@@ -133,6 +142,13 @@ class Observer:
     #: such a producer take the way of those that are serialized. Rows of tables are
     #: left out. A method that raises changes no headers.
     inject: Callable[[str, Headers], Headers]
+
+    #: Called by ``run`` and `kafkaio.exactly_once` for each call of the handler, by an
+    #: observer that has this method: with the record, or the list of records, and the
+    #: consumer group. It returns a context manager within which the handler works, in
+    #: the task of the handler. Its ``__exit__`` cannot suppress what the handler
+    #: raises. It is looked up when ``run`` is called.
+    handling: Callable[[object, str | None], AbstractContextManager[object]]
 
     def started(self, kind: str, name: str, source: Observed) -> None:
         """A client, or an object that uses one, has started.
@@ -535,16 +551,125 @@ class Observer:
         """
 
 
+#: The observers of every client that is made, in the order in which they were added.
+_defaults: tuple[_Default, ...] = ()
+
+
+@public("kafkaio")
+def add_default_observer(observer: object) -> None:
+    """Give every client, producer, consumer and admin an observer.
+
+    For instrumentation that does not edit the program. It applies to those that are
+    made from now on, in every thread of the process, beside the observers that they
+    are given; those that share a `kafkaio.Client` have that client's. An object does
+    not get the default observer if it is given one of the same class: the one that it
+    is given takes its place.
+
+    To add an observer that is there already does nothing.
+
+    Args:
+        observer: an object with any of the methods of `Observer`. If clients run in
+            several threads, it is called in all of them.
+    """
+    global _defaults
+    if not any(each.observer is observer for each in _defaults):
+        _defaults = (*_defaults, _Default(observer))
+
+
+@public("kafkaio")
+def remove_default_observer(observer: object) -> None:
+    """Take back what `add_default_observer` did.
+
+    Objects that have the observer stop calling it, but for ``closed``, which lets it
+    release what it keeps for them. Removing an observer that is not there does nothing.
+
+    Args:
+        observer: the object that was added.
+    """
+    global _defaults
+    for each in _defaults:
+        if each.observer is observer:
+            each.is_on = False
+    _defaults = tuple(each for each in _defaults if each.is_on)
+
+
+class _Default:
+    """A default observer, with the methods that it has; they can be switched off.
+
+    Clients keep methods of their observers, so that to forget them is not enough.
+
+    Args:
+        observer: the user's.
+
+    Attributes:
+        observer: the user's.
+        is_on: whether its methods are called.
+    """
+
+    def __init__(self, observer: object) -> None:
+        self.observer = observer
+        self.is_on = True
+        for name in [*vars(Observer), *_LOOKED_UP]:
+            method = getattr(observer, name, None)
+            if not name.startswith("_") and callable(method):
+                if getattr(method, "__func__", None) is vars(Observer).get(name, 0):
+                    continue  # inherited, and does nothing
+                setattr(self, name, self._switched(name, method))
+
+    def is_replaced_by(self, given: Collection[object]) -> bool:
+        """Whether one of these observers takes its place."""
+        return any(isinstance(each, type(self.observer)) for each in given)
+
+    def _switched(
+        self, name: str, method: Callable[..., object]
+    ) -> Callable[..., object]:
+        if name == "closed":
+            return method
+        off = _LOOKED_UP.get(name, _nothing)
+
+        def call(*args: object, **kwargs: object) -> object:
+            return method(*args, **kwargs) if self.is_on else off(*args, **kwargs)
+
+        return call
+
+
+def _nothing(*args: object, **kwargs: object) -> None:
+    del args, kwargs
+
+
+def _unchanged(topic: str, headers: Headers) -> Headers:
+    del topic
+    return headers
+
+
+def _around_nothing(what: object, group: str | None) -> AbstractContextManager[object]:
+    del what, group
+    return nullcontext()
+
+
+#: The methods that clients look up, and are no events, with what each does if off.
+_LOOKED_UP: Final[Mapping[str, Callable[..., object]]] = {
+    "inject": _unchanged,
+    "handling": _around_nothing,
+}
+
+
 def guarded(observer: object | None) -> Observer:
     """Make an observer that passes events on and never raises.
+
+    The default observers are added to those that are given.
 
     Args:
         observer: an object with any of the methods of ``Observer``, a list or tuple of
             such objects, or None.
     """
     guard = Observer()
-    for each in observer if isinstance(observer, list | tuple) else (observer,):
+    given = observer if isinstance(observer, list | tuple) else (observer,)
+    for each in given:
         add_observer(guard, each)
+    for default in _defaults:
+        if not default.is_replaced_by(given):
+            add_observer(guard, default)
     return guard
 
 
@@ -568,9 +693,9 @@ def add_observer(
         leave_out: names of methods that are not to be called.
 
     Returns:
-        A function that ends it for all events; ``inject`` stays. Events without another
-        observer get a method again that does nothing. A caller that has kept a method
-        of ``guard`` keeps its old behaviour.
+        A function that ends it for all events; ``inject`` and ``handling`` stay. Events
+        without another observer get a method again that does nothing. A caller that
+        has kept a method of ``guard`` keeps its old behaviour.
     """
     added: dict[str, Callable[..., None]] = {}
     for name, no_op in vars(Observer).items():
@@ -585,6 +710,9 @@ def add_observer(
     if callable(inject) and "inject" not in leave_out:
         before = vars(guard).get("inject")
         guard.inject = _injecting(inject, before)
+    handling = getattr(observer, "handling", None)
+    if callable(handling) and "handling" not in leave_out:
+        guard.handling = _within(handling, vars(guard).get("handling"))
 
     def remove() -> None:
         for name, notify in added.items():
@@ -632,6 +760,34 @@ def _injecting(
             return headers
 
     return extended
+
+
+def _within(handling: Handling, before: Handling | None) -> Handling:
+    """Return a context manager that an observer's failure does not get out of.
+
+    Whatever the block raises is raised, even if an observer would suppress it.
+    """
+
+    @contextmanager
+    def entered(what: object, group: str | None) -> Iterator[None]:
+        with before(what, group) if before is not None else nullcontext():
+            inner = ExitStack()
+            _try(lambda: inner.enter_context(handling(what, group)))
+            try:
+                yield
+            except BaseException as error:
+                _try(partial(inner.__exit__, type(error), error, error.__traceback__))
+                raise
+            _try(inner.close)
+
+    return entered
+
+
+def _try(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001  (see the class)
+        _report_failure("handling", error)
 
 
 def _contained(method: Callable[P, object], name: str) -> Callable[P, None]:

@@ -25,11 +25,12 @@ from kafkaio._client.cluster import Cluster
 from kafkaio._config import ShareConsumerConfig, ShareConsumerOptions, with_functions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
+from kafkaio._consumer.parallel.handlers import observed
 from kafkaio._consumer.reading.exclusive import UsedInHandler
 from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._net.transport import Dial
-from kafkaio._public import public
+from kafkaio._public import PropertySet, knows_other_clients, public
 from kafkaio._records.batch import ShareRecord
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import observes
@@ -57,6 +58,7 @@ from kafkaio.types import Metric, TopicPartition
 
 
 @public("kafkaio")
+@knows_other_clients("__init__", "poll")
 class ShareConsumer(Closeable, Generic[K_co, V_co]):
     """A member of a share group: a queue's consumer on Kafka (KIP-932).
 
@@ -558,6 +560,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         topic = None
         if isinstance(on_error, DeadLetter):
             topic = await self._core.broker_dead_letters()
+        handler = observed(handler, self._core.observer, self._config.group_id)
         failed = FailedRecords(
             on_error, self._config.group_id, self._core.observer, topic
         )
@@ -634,7 +637,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
 
         Other members may have the same ones.
         """
-        return self._core.assignment
+        return PropertySet("assignment", self._core.assignment)
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str]:
@@ -642,7 +645,10 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
 
         Empty without a subscription.
         """
-        return self._core.subscription
+        subscribed = self._core.subscription
+        if isinstance(subscribed, re.Pattern):
+            return subscribed
+        return PropertySet("subscription", subscribed)
 
     def subscribe(self, topics: Topics[K_co, V_co]) -> None:
         """Read these topics from now on, instead of those before.

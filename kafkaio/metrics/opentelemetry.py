@@ -9,7 +9,9 @@ a span ``process TOPIC`` for its work on a batch or a record
 (`OpenTelemetryObserver.process`), with links to the spans in which the records were
 sent. The links come from the records' headers (W3C ``traceparent`` and ``tracestate``),
 which the producer writes if the observer was made with ``propagate=True``. Iterators
-never attach a context: a ``with`` block attaches and detaches its own.
+never attach a context: a ``with`` block attaches and detaches its own. With
+``handlers=True`` the span is opened around each call of a handler of ``run`` and
+`kafkaio.exactly_once`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -134,8 +136,12 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
             tables get none.
         partition_attributes: whether metrics have an attribute for the partition.
         max_links: so many records of a batch are looked at for links.
+        handlers: whether a handler of ``run``, or of `kafkaio.exactly_once`, works
+            within `process`. Programs that call `process` themselves leave it out.
 
     Attributes:
+        handling: called by ``run`` and `kafkaio.exactly_once` for each call of the
+            handler; None without ``handlers``.
         inject: called by a producer for the headers of each record; None without
             propagation of the context.
         sources: the objects that gauges are read from.
@@ -144,7 +150,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
         ArgumentValueError: ``spans`` is none of these words.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         meter_provider: metrics.MeterProvider | None = None,
         tracer_provider: trace.TracerProvider | None = None,
@@ -153,6 +159,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
         propagate: bool = False,
         partition_attributes: bool = False,
         max_links: int = 128,
+        handlers: bool = False,
     ) -> None:
         if spans not in {"batch", "record", "none"}:
             raise ArgumentValueError(
@@ -170,6 +177,10 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
         self._max_links = max_links
         self.inject: Callable[[str, Headers], Headers] | None  # type: ignore[assignment]
         self.inject = self._inject if self._propagates else None
+        self.handling: (  # type: ignore[assignment]
+            Callable[[object, str | None], AbstractContextManager[object]] | None
+        )
+        self.handling = self._handling if handlers else None
         # The attributes of operations, by these and their facts.
         self._attributes: dict[tuple[object, ...], dict[str, Any]] = {}
         # The last context that was written, and its headers: the records of one span
@@ -409,11 +420,33 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
             span does not change.
         """
         first = what if isinstance(what, Record) else next(iter(what))
+        with self._process(what, group, first.topic, first.partition) as span:
+            yield span
+
+    def _handling(
+        self, what: Any, group: str | None
+    ) -> AbstractContextManager[trace.Span]:
+        """Work on a record, or on a list of records of any partitions."""
+        records = (what,) if isinstance(what, Record) else what
+        topics = {record.topic for record in records}
+        partitions = {record.partition for record in records}
+        is_one = len(topics) == len(partitions) == 1
+        topic = topics.pop() if len(topics) == 1 else None
+        return self._process(what, group, topic, partitions.pop() if is_one else None)
+
+    @contextmanager
+    def _process(
+        self,
+        what: Record[object, object] | RecordSequence,
+        group: str | None,
+        topic: str | None,
+        partition: int | None,
+    ) -> Iterator[trace.Span]:
         records = (what,) if isinstance(what, Record) else what
         links = self._links(records)
         facts: dict[str, str | int | bool | None] = {
-            "destination": first.topic,
-            "partition": str(first.partition),
+            "destination": topic,
+            "partition": None if partition is None else str(partition),
             "group": group,
         }
         parent: otel_context.Context | None = None
@@ -432,7 +465,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
                 yield trace.INVALID_SPAN
             else:
                 span = self._tracer.start_span(
-                    f"process {first.topic}",
+                    "process" if topic is None else f"process {topic}",
                     parent,
                     SpanKind.CONSUMER,
                     self._operation("process", facts),
@@ -444,9 +477,7 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
             error = type(failure).__name__
             raise
         finally:
-            found = self._of(
-                "process", destination=first.topic, group=group, error=error
-            )
+            found = self._of("process", destination=topic, group=group, error=error)
             self._histograms["process"].record(time.perf_counter() - began, found)
 
     def _links(self, records: Iterable[Record[object, object]]) -> list[Link]:

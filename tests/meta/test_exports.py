@@ -27,6 +27,7 @@ ROOT = Path(kafkaio.__file__).parent
 #: The modules that users may import. Each message has one of its own, too.
 PROMISED = [
     *("kafkaio", "kafkaio.admin", "kafkaio.arrow", "kafkaio.errors", "kafkaio.metrics"),
+    "kafkaio.metrics.instrumentation",
     *("kafkaio.metrics.opentelemetry", "kafkaio.metrics.prometheus"),
     *("kafkaio.protocol", "kafkaio.protocol.messages", "kafkaio.registry"),
     *("kafkaio.security", "kafkaio.serde"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -150,3 +151,14 @@ class TestReaders:
         reader = read_batches(served.servers, "orders", start=start)
         with pytest.raises(OffsetOutOfRange):
             reader.read_all()
+
+
+def test_the_page_on_other_libraries(
+    served: ServedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = python_blocks("howto/libraries.md", {"localhost:9092": served.servers})
+    (block,) = (block for block in blocks if "import polars" in block)
+    names: dict[str, Any] = {"__name__": "program"}
+    exec(block, names)
+    asyncio.run(names["main"]())
+    assert capsys.readouterr().out == "rows: 5\n"

@@ -1,12 +1,14 @@
-"""Calls a user's handler of one record, for the ``run`` of both consumers."""
+"""Calls a user's handler, for the ``run`` of both consumers and `exactly_once`."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeAlias
 
+from kafkaio._runtime.observer import Observer
 from kafkaio.errors import UsageError
 from kafkaio.types import AnyRecord
 
@@ -35,3 +37,24 @@ def work_of(
             f"cannot be awaited"
         )
     return work
+
+
+def observed(
+    handler: Callable[..., Awaitable[object]], observer: Observer, group: str | None
+) -> Callable[..., Awaitable[object]]:
+    """Let a handler work within the context manager of an observer, if it has one.
+
+    Args:
+        handler: the user's. Its last argument is the record, or the list of records.
+        observer: asked for ``handling`` once; without it, the handler is returned.
+        group: the consumer group.
+    """
+    handling = vars(observer).get("handling")
+    if handling is None:
+        return handler
+
+    async def handle(*arguments: Any) -> None:
+        with handling(arguments[-1], group):
+            await work_of(partial(handler, *arguments[:-1]), arguments[-1])
+
+    return handle

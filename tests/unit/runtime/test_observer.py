@@ -1,7 +1,18 @@
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from kafkaio._runtime.observer import Observer, add_observer, guarded, observes
+import pytest
+
+from kafkaio._runtime.observer import (
+    Observer,
+    add_default_observer,
+    add_observer,
+    guarded,
+    observes,
+    remove_default_observer,
+)
 
 METHODS = {name for name in vars(Observer) if not name.startswith("_")}
 
@@ -158,3 +169,134 @@ def test_an_observer_can_be_removed() -> None:
     remove()
     assert not observes(alone, "loop_blocked")
     assert passed_on(alone) == set()
+
+
+class Counting(Observer):
+    """Notes what is throttled and closed, and has a part in headers and handlers."""
+
+    def __init__(self) -> None:
+        self.noted: list[object] = []
+
+    def throttled(self, node_id: int, seconds: float, api: str) -> None:
+        self.noted.append(node_id)
+
+    def closed(self, kind: str, name: str, source: object) -> None:
+        self.noted.append(kind)
+
+    def inject(self, topic: str, headers: Any) -> Any:
+        return (*headers, (topic, b""))
+
+    @contextmanager
+    def handling(self, what: object, group: str | None) -> Iterator[None]:
+        self.noted.append((what, group))
+        yield
+        self.noted.append("done")
+
+
+@pytest.fixture
+def default() -> Iterator[Counting]:
+    observer = Counting()
+    add_default_observer(observer)
+    yield observer
+    remove_default_observer(observer)
+
+
+def test_a_default_observer_is_called_beside_the_given_one(default: Counting) -> None:
+    class Mine:
+        noted = 0
+
+        def throttled(self, node_id: int, seconds: float, api: str) -> None:
+            self.noted = node_id
+
+    mine = Mine()
+    for given in (mine, [mine], None):
+        guarded(given).throttled(3, 0.1, "Fetch")
+    assert mine.noted == 3
+    assert default.noted == [3, 3, 3]
+
+
+def test_a_default_observer_brings_only_what_it_has(default: Counting) -> None:
+    assert passed_on(guarded(None)) == {"throttled", "closed", "inject", "handling"}
+
+
+def test_a_default_observer_is_added_once(default: Counting) -> None:
+    add_default_observer(default)
+    guarded(default).throttled(1, 0.1, "Fetch")  # nor beside itself
+    guarded(None).throttled(2, 0.1, "Fetch")
+    assert default.noted == [1, 2]
+
+
+def test_one_of_the_same_class_takes_its_place(default: Counting) -> None:
+    class Special(Counting):
+        """Of the same kind."""
+
+    given = Special()
+    guarded([given]).throttled(1, 0.1, "Fetch")
+    assert given.noted == [1]
+    assert default.noted == []
+
+
+def test_a_default_observer_that_is_removed_is_only_told_what_closes(
+    default: Counting,
+) -> None:
+    guard = guarded(None)
+    kept = guard.throttled
+    remove_default_observer(default)
+    remove_default_observer(default)
+    kept(1, 0.1, "Fetch")
+    guard.throttled(1, 0.1, "Fetch")
+    assert guard.inject("orders", ()) == ()
+    with guard.handling("a record", None):
+        pass
+    assert default.noted == []
+    guard.closed("client", "c", object())  # type: ignore[arg-type]
+    assert default.noted == ["client"]
+    assert vars(guarded(None)) == {}
+
+
+def test_handlers_work_within_every_observer_in_their_order() -> None:
+    first, second = Counting(), Counting()
+    guard = guarded([first, second])
+    with guard.handling("a record", "g"):
+        assert first.noted == second.noted == [("a record", "g")]
+    assert first.noted == second.noted == [("a record", "g"), "done"]
+
+
+class Suppressing:
+    @contextmanager
+    def handling(self, what: object, group: str | None) -> Iterator[None]:
+        with suppress(BaseException):
+            yield
+
+
+class Oops(Exception):
+    pass
+
+
+@pytest.mark.parametrize("error", [Oops, asyncio.CancelledError])
+def test_no_observer_keeps_what_a_handler_raises(error: type[BaseException]) -> None:
+    guard = guarded([Suppressing(), Suppressing()])
+    with pytest.raises(error), guard.handling("a record", None):
+        raise error
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_an_observer_that_fails_around_a_handler_harms_nobody(when: str) -> None:
+    failures: list[Any] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+
+    class Failing:
+        @contextmanager
+        def handling(self, what: object, group: str | None) -> Iterator[None]:
+            if when == "before":
+                raise Oops
+            yield
+            raise Oops
+
+    other, is_handled = Counting(), False
+    with guarded([Failing(), other]).handling("a record", None):
+        is_handled = True
+    assert is_handled
+    assert other.noted == [("a record", None), "done"]
+    assert [type(each["exception"]) for each in failures] == [Oops]
