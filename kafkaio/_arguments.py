@@ -83,6 +83,10 @@ def partition_of(partition: object) -> TopicPartition:
         ArgumentTypeError: it is not such a pair.
         ArgumentValueError: the topic is empty, or the number negative.
     """
+    if isinstance(partition, list | set | frozenset):
+        raise ArgumentTypeError(
+            f"{partition!r} is not a TopicPartition: pass one, or several one by one"
+        )
     if not isinstance(partition, tuple) or len(partition) != 2:
         raise ArgumentTypeError(f"{partition!r} is not a TopicPartition")
     topic, number = partition
@@ -111,6 +115,11 @@ def partitions_of(partitions: object) -> list[TopicPartition]:
         raise ArgumentTypeError(
             "partitions must be a collection of TopicPartition, not "
             f"{type_name(partitions)}"
+        )
+    if isinstance(partitions, TopicPartition):
+        raise ArgumentTypeError(
+            "partitions must be a collection of TopicPartition, not one: pass "
+            f"[{partitions!r}]"
         )
     return [partition_of(tp) for tp in partitions]
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from abc import ABCMeta
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import wraps
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ForwardRef, TypeVar
+from typing import Any, ForwardRef, NoReturn, Self, TypeVar
 
 T = TypeVar("T", bound=Callable[..., object])
+ClassT = TypeVar("ClassT", bound=type)
+ItemT = TypeVar("ItemT", covariant=True)
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 #: Names that an annotation may have and that are found from every module.
@@ -103,3 +107,226 @@ def lazy(
         return sorted({*vars(sys.modules[package]), *names, *more})
 
     return names, load, list_names
+
+
+# ---- the names of other clients ------------------------------------------------------
+
+
+def knows_other_clients(
+    *methods: str, is_hot: bool = False
+) -> Callable[[ClassT], ClassT]:
+    """Return a decorator whose class answers the names and arguments of other clients.
+
+    An attribute that the class does not have, and that another client has, raises an
+    AttributeError that says what kafkaio has instead; so does a TypeError of a call
+    with arguments of another client. Type checkers do not see any of it, so that they
+    go on to report both. `kafkaio._other_clients` has the tables, loaded when needed.
+
+    Args:
+        methods: those whose arguments are answered: a call of them costs some ten
+            nanoseconds more.
+        is_hot: whether the class has calls that take nanoseconds. Python 3.11 looks up
+            every attribute of a class with ``__getattr__`` without its inline caches,
+            which is half as much again for `Producer.enqueue_nowait`. Such a class has
+            an entry for each name there, and has to be an ABC; protocols that are
+            checked at run time take an entry for a method. Later versions have neither
+            cost.
+    """
+
+    def mark(defined: ClassT) -> ClassT:
+        for name in methods:
+            setattr(defined, name, _answering(vars(defined)[name]))
+        if not is_hot or sys.version_info >= (3, 12):
+            defined.__getattr__ = _missing  # type: ignore[attr-defined]
+        elif type(defined) is ABCMeta:  # a class of `type` cannot hide its entries
+            _add_entries(defined)
+        return defined
+
+    return mark
+
+
+def _missing(self: object, name: str) -> NoReturn:
+    # Called when the usual way has failed: by a property that raised, too. It is asked
+    # again, so that its own error is the one that is raised.
+    try:
+        object.__getattribute__(self, name)
+    except AttributeError as error:
+        raise _answer(type(self), name, error) from None
+    # It is there now: set by another thread, or by the property itself.
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _answer(kind: type, name: str, error: AttributeError) -> AttributeError:
+    # Tools ask every object for names such as __wrapped__ and _repr_html_.
+    hint = None
+    if not name.startswith("_") and not hasattr(kind, name):
+        from kafkaio._other_clients import attribute_hint
+
+        hint = attribute_hint(kind, name)
+    if hint is None:
+        return error
+    # Without `obj`, Python does not add the most similar name to the text.
+    return AttributeError(f"{error}; {hint}", name=name)
+
+
+def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that adds to the TypeError of a call that does not fit it."""
+
+    def explain(error: TypeError, given: Mapping[str, object]) -> None:
+        # An error of the call itself has no frame of the function below this one.
+        trace = error.__traceback__
+        if trace is not None and trace.tb_next is None:
+            from kafkaio._other_clients import argument_hint
+
+            hint = argument_hint(function.__qualname__, given, str(error))
+            if hint is not None:
+                error.args = (f"{error}; {hint}",)
+
+    # Loaded by asyncio in any case, and not by `import kafkaio`.
+    import inspect
+
+    is_coroutine = inspect.iscoroutinefunction(function)
+    if is_coroutine and sys.version_info < (3, 12):
+
+        @wraps(function)
+        async def wait(*args: object, **given: object) -> object:
+            try:
+                made: Awaitable[object] = function(*args, **given)
+            except TypeError as error:
+                explain(error, given)
+                raise
+            return await made
+
+        return wait
+
+    @wraps(function)
+    def call(*args: object, **given: object) -> object:
+        try:
+            return function(*args, **given)
+        except TypeError as error:
+            explain(error, given)
+            raise
+
+    if is_coroutine and sys.version_info >= (3, 12):
+        # A call makes the coroutine and adds no frame to its tracebacks.
+        inspect.markcoroutinefunction(call)
+    return call
+
+
+def refuses_others(function: T) -> T:
+    """Decorate a function that refuses what its last two parameters collect.
+
+    They are ``*_others`` and ``**_foreign``: wrong arguments, which `wrong_call`
+    answers. Its signature does not show them. That costs less than a function around
+    it.
+    """
+    import inspect
+
+    whole = inspect.signature(function)
+    last = {"_others", "_foreign"}
+    shown = [it for it in whole.parameters.values() if it.name not in last]
+    hidden = whole.replace(parameters=shown)
+    function.__signature__ = hidden  # type: ignore[attr-defined]
+    return function
+
+
+def wrong_call(method: str, count: int, given: Mapping[str, object]) -> TypeError:
+    """Return the error for a call with too many arguments, or with unknown ones.
+
+    Args:
+        method: its qualified name.
+        count: how many arguments were passed by position.
+        given: those that were passed by keyword and that it does not have.
+    """
+    from kafkaio._other_clients import argument_hint
+
+    text = f"{method}() got an unexpected keyword argument {next(iter(given), None)!r}"
+    if not given:
+        text = f"{method}() does not take {count} positional arguments"
+    hint = argument_hint(method, given, text)
+    return TypeError(text if hint is None else f"{text}; {hint}")
+
+
+class _Entry:
+    # A name of another client, in a class: looking it up raises.
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        what = f"{owner.__name__!r} object"
+        if instance is None:
+            what = f"type object {owner.__name__!r}"
+        from kafkaio._other_clients import attribute_hint
+
+        hint = attribute_hint(owner, self._name)
+        text = f"{what} has no attribute {self._name!r}; {hint}"
+        raise AttributeError(text, name=self._name)
+
+
+class _HidesEntries(ABCMeta):
+    # `dir`, and with it help, mocks and documentation, does not show them.
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if not _is_entry(cls, name)]
+
+
+def _add_entries(defined: type) -> None:
+    from kafkaio._other_clients import names_of
+
+    def list_names(self: object) -> list[str]:
+        names = object.__dir__(self)
+        return [name for name in names if not _is_entry(type(self), name)]
+
+    for name in names_of(defined):
+        setattr(defined, name, _Entry(name))
+    defined.__dir__ = list_names  # type: ignore[method-assign, assignment]
+    defined.__class__ = _HidesEntries
+
+
+def _is_entry(kind: type, name: str) -> bool:
+    return any(isinstance(vars(base).get(name), _Entry) for base in kind.__mro__)
+
+
+class PropertySet(frozenset[ItemT]):
+    """The value of a property that is a method of other clients.
+
+    It is a frozenset in all ways, and calling it says what to write. A copy or a pickle
+    of it is a plain one.
+
+    Args:
+        name: of the property.
+        items: the items.
+    """
+
+    __slots__ = ("_name",)
+
+    _name: str
+
+    def __new__(cls, name: str, items: Iterable[ItemT]) -> Self:
+        made = super().__new__(cls, items)
+        made._name = name
+        return made
+
+    def __call__(self) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            TypeError: always.
+        """
+        name = self._name
+        raise TypeError(
+            f"{name} is a property: write .{name} without parentheses (docs/migration)"
+        )
+
+    def __repr__(self) -> str:
+        return repr(frozenset(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return frozenset, (tuple(self),)
+
+    def copy(self) -> frozenset[ItemT]:
+        """Return a plain one."""
+        return frozenset(self)

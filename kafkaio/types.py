@@ -18,7 +18,7 @@ from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic, K_co, V_co
-from kafkaio._public import public
+from kafkaio._public import knows_other_clients, public
 
 __all__ = [
     "Broker",
@@ -213,6 +213,7 @@ class NewRecord(Generic[K_co, V_co]):
 
 
 @public("kafkaio")
+@knows_other_clients(is_hot=True)
 @dataclass(frozen=True, slots=True)
 class RecordMetadata:
     """Where an acknowledged record was written.
@@ -230,6 +231,11 @@ class RecordMetadata:
     partition: int
     offset: int
     timestamp: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the record was written to."""
+        return TopicPartition(self.topic, self.partition)
 
 
 @public("kafkaio")

@@ -22,7 +22,7 @@ from kafkaio._config.signature import OptionsSignature
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.transport import Dial
-from kafkaio._public import public
+from kafkaio._public import knows_other_clients, public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio.errors import ArgumentTypeError
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 @public("kafkaio")
+@knows_other_clients("__init__")
 class Client(Closeable):
     """Sends any request of the Kafka protocol to the broker that can answer it.
 
@@ -129,7 +130,10 @@ class Client(Closeable):
 
     @property
     def cluster(self) -> ClusterView:
-        """The metadata of the cluster as it is now: an immutable snapshot."""
+        """What the client knows of the cluster: an immutable snapshot.
+
+        A new one takes its place when metadata arrives.
+        """
         return self._cluster.view
 
     def statistics(self) -> ClientStatistics:

@@ -67,7 +67,7 @@ from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
-from kafkaio._public import public
+from kafkaio._public import PropertySet, knows_other_clients, public
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
 from kafkaio._transactional import (
@@ -107,6 +107,10 @@ RewindTo: TypeAlias = (
 
 
 @public("kafkaio")
+@knows_other_clients(
+    *("__init__", "poll", "subscribe", "commit", "committed", "position", "seek"),
+    *("beginning_offsets", "end_offsets", "offsets_for_times", "close"),
+)
 class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
     """Reads records one at a time, in batches, or by polling.
 
@@ -810,7 +814,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         `unsubscribe` empties this at once, though ``on_revoked``, which is called a
         little later, may still commit for the partitions.
         """
-        return self._core.assignment()
+        return PropertySet("assignment", self._core.assignment())
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str]:
@@ -821,7 +825,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         `assignment` has the topics that are read.
         """
         wanted = self._core.wanted
-        return wanted.pattern or wanted.topics or frozenset()
+        return wanted.pattern or PropertySet("subscription", wanted.topics or ())
 
     def subscribe(self, topics: Topics[K_co, V_co]) -> None:
         """Read these topics from now on, instead of those before.
@@ -900,7 +904,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
     @property
     def paused(self) -> frozenset[TopicPartition]:
         """The partitions that are paused."""
-        return self._core.paused()
+        return PropertySet("paused", self._core.paused())
 
     # Positions and offsets of logs
 

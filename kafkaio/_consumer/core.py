@@ -991,7 +991,7 @@ class Core:
             try:
                 yield
             finally:
-                reader.sync()
+                reader.set_aside()
                 reader.divider = None
                 reader.take_back()
 

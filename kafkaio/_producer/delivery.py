@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
+from contextvars import Context
+from typing import Any
 
 from kafkaio._machines.accumulator import Receipt
 from kafkaio._records._impl import Delivery as Delivery
@@ -44,7 +46,42 @@ def waiting_for(
             receipt = delivery.receipt()
         return delivery.result()
 
+    # A function and not an object with these: calling an object costs more.
+    until_done.loop = CallbackLoop(life)  # type: ignore[attr-defined]
     return until_done
+
+
+class CallbackLoop:
+    """Calls what was added to deliveries, in the loop of their producer.
+
+    Args:
+        life: has the loop and the process.
+    """
+
+    __slots__ = ("_life",)
+
+    def __init__(self, life: Lifecycle) -> None:
+        self._life = life
+
+    def check(self) -> None:
+        """Raise unless that loop runs, in its process.
+
+        Raises:
+            ClosedError: it does not.
+        """
+        home = self._life.home
+        assert home is not None
+        home.check()
+
+    def call_soon(
+        self, function: Callable[[Any], object], delivery: object, context: Context
+    ) -> None:
+        """Call a function with a delivery in the loop's next turn, if there is one."""
+        home = self._life.home
+        assert home is not None
+        # In a forked process the loop is that of the parent; a closed one refuses.
+        if not home.is_elsewhere and not home.loop.is_closed():
+            home.loop.call_soon(function, delivery, context=context)
 
 
 def _wait(
@@ -71,16 +108,16 @@ async def settled(receipts: list[Receipt]) -> None:
             pending += {part for part, _ in receipt.moved}
 
 
-def are_settled(receipts: list[Receipt]) -> bool:
-    """Whether all of ``receipts`` are settled, by success or failure."""
+def unsettled(receipts: list[Receipt]) -> Receipt | None:
+    """Return a receipt that is not settled; None if all of ``receipts`` are."""
     pending = list(receipts)
     while pending:
         receipt = pending.pop()
         if not receipt.is_settled:
-            return False
+            return receipt
         if receipt.moved is not None:
             pending += {part for part, _ in receipt.moved}
-    return True
+    return None
 
 
 class _Settled:

@@ -30,10 +30,12 @@ from kafkaio._machines.accumulator import Accumulator, PlainRecord
 from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.bulk import (
+    SentRecords,
     SentValues,
     TableArguments,
     TableDelivery,
     TableRows,
+    made,
     plan,
 )
 from kafkaio._producer.delivery import Delivery
@@ -46,6 +48,8 @@ from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kafkaio._records._callbacks import LoopPort
 
 #: Bytes that are taken in before the event loop gets a turn, by calls with one record
 #: and by calls with many; both are less than a millisecond of work.
@@ -73,7 +77,7 @@ class Intake:
         open_batches: the batches that take records past the accumulator.
         on_begun: called when a record has begun a batch.
         wake: makes the sender check in the next iteration.
-        check_home: raises unless the producer's own event loop and process run.
+        loop: the producer's own event loop, for deliveries of tables.
         describe: waits until the metadata has some partitions.
         partition_count: returns how many partitions a topic has, None if unknown.
         now: the clock.
@@ -90,9 +94,9 @@ class Intake:
         "_space",
         "_waiting",
         "_waits",
-        "check_home",
         "describe",
         "is_plain",
+        "loop",
         "now",
         "on_begun",
         "open_batches",
@@ -126,7 +130,7 @@ class Intake:
         self.open_batches: OpenBatches = accumulator.budget.open_batches
         self.on_begun: Callable[[], None] = _nothing
         self.wake: Callable[[], None] = _nothing
-        self.check_home: Callable[[], None] = _nothing
+        self.loop: LoopPort | None = None
         self.describe: Callable[[Collection[TopicPartition]], Awaitable[object]] = (
             _unknown
         )
@@ -145,7 +149,7 @@ class Intake:
         other._is_simple = self._is_simple
         other.is_plain, other.open_batches = self.is_plain, self.open_batches
         other.on_begun, other.wake = self.on_begun, self.wake
-        other.check_home, other.describe = self.check_home, self.describe
+        other.loop, other.describe = self.loop, self.describe
         other.partition_count, other.now = self.partition_count, self.now
         return other
 
@@ -357,25 +361,22 @@ class Intake:
             plain = list(values)
             if self.open_batches.are_plain(plain):
                 return await self._send_values(name, plain)
+            if self.open_batches.are_records(plain):
+                return await self._send_records(name, plain)
         planned = await self._planned(name, plan(topic, values, self._records))
-        sent = SentValues()
-        try:
-            for partition, record in planned:
-                sent.add(await self._enqueue(name, partition, record, TURN_BYTES))
-        except Exception as error:  # noqa: BLE001 - raised with the others
-            sent.fail_rest(len(planned), error)
-        return await sent.outcome()
+        return await self._send_records(name, planned)
 
     async def _planned(
         self, topic: str, planned: Iterable[tuple[int | None, PlainRecord | Draft]]
-    ) -> list[tuple[int | None, PlainRecord]]:
+    ) -> list[object]:
         """Return all records, serialized one after the other, when their turn has come.
 
         One after the other, because the first one waits for a schema that the others
         then find in a cache; and a thousand at once would be as many requests if there
         is no cache.
         """
-        waits, records = self._waits, []
+        waits = self._waits
+        records: list[object] = []
         call = waits.enter(topic, self) if topic in self._waiting else None
         try:
             for partition, made in planned:
@@ -424,6 +425,30 @@ class Intake:
             sent.fail_rest(len(values), error)
         return await sent.outcome()
 
+    async def _send_records(
+        self, topic: str, records: list[object]
+    ) -> Sequence[RecordMetadata]:
+        # Each is a value, a `NewRecord`, or what `_planned` returned.
+        open_batches = self.open_batches
+        sent = SentRecords(len(records))
+        places = sent.places
+        try:
+            while places.count < len(records):
+                if not open_batches.take_records(
+                    topic, records, places.count, places, _TURN_BYTES_MANY
+                ):
+                    each = records[places.count]
+                    if isinstance(each, tuple):
+                        partition, record = each
+                    else:
+                        partition, record = made(self._records.make, topic, each)
+                    sent.add(
+                        await self._enqueue(topic, partition, record, _TURN_BYTES_MANY)
+                    )
+        except Exception as error:  # noqa: BLE001 - raised with the others
+            sent.fail_rest(error)
+        return await sent.outcome()
+
     # ---- the rows of a table ---------------------------------------------------------
 
     async def send_table(
@@ -465,7 +490,8 @@ class Intake:
 
     def _delivery_of(self, rows: TableRows, arguments: TableArguments) -> TableDelivery:
         with_topics = arguments.topic_column is not None
-        return TableDelivery(rows, self.check_home, with_topics=with_topics)
+        assert self.loop is not None
+        return TableDelivery(rows, self.loop, with_topics=with_topics)
 
     async def _take_table(
         self, rows: TableRows, arguments: TableArguments, delivery: TableDelivery

@@ -40,12 +40,17 @@ from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.transport import Dial
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.bulk import TableArguments, TableDelivery
-from kafkaio._producer.delivery import Delivery, settled, waiting_for
+from kafkaio._producer.delivery import CallbackLoop, Delivery, settled, waiting_for
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
 from kafkaio._producer.sender import Sender
 from kafkaio._producer.serializing import SerializerWaits
-from kafkaio._public import public
+from kafkaio._public import (
+    knows_other_clients,
+    public,
+    refuses_others,
+    wrong_call,
+)
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
@@ -102,6 +107,7 @@ class ProducerStatistics:
 
 
 @public("kafkaio")
+@knows_other_clients("__init__", "close", is_hot=True)
 class Producer(Closeable, Generic[K_contra, V_contra]):
     """Writes records to Kafka.
 
@@ -331,7 +337,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         # Bound once: to find the running loop costs more than to read its clock.
         self._intake.now = home.loop.time
         limit = self.config.max_block_ms / 1000
-        self._intake.check_home = home.check
+        self._intake.loop = CallbackLoop(life)
         self._intake.describe = lambda places: cluster.wait_for_partitions(
             places, limit
         )
@@ -434,15 +440,17 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         partition: int | None = None,
     ) -> RecordMetadata: ...
 
+    @refuses_others
     async def send(
         self,
         topic: str | Topic[Any, Any],
         value: object,
-        *,
+        *_others: object,
         key: object = None,
         headers: Headers = (),
         timestamp: int | None = None,
         partition: int | None = None,
+        **_foreign: object,
     ) -> RecordMetadata:
         """Write a record and wait until it is acknowledged.
 
@@ -478,6 +486,8 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             ClosedError: the producer is not started, or closed.
             Exception: a serializer raised it; nothing was enqueued.
         """
+        if _others or _foreign:
+            raise wrong_call("Producer.send", 2 + len(_others), _foreign)
         delivery = None
         if self._open_batches.taken < TURN_BYTES:
             delivery = self._take(topic, value, key, headers, timestamp, partition)

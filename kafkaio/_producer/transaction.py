@@ -6,6 +6,7 @@ open. `kafkaio._producer.transaction_manager` begins and ends it.
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
@@ -19,7 +20,7 @@ from kafkaio._producer.delivery import Delivery
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.transaction_manager import TransactionManager
 from kafkaio._producer.turns import Run
-from kafkaio._public import public
+from kafkaio._public import knows_other_clients, public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
 from kafkaio._transactional import GroupOffsetsPort, TransactionalConsumer
@@ -50,7 +51,8 @@ _current: ContextVar[Transaction[Any, Any] | None] = ContextVar("kafkaio_transac
 
 
 @public("kafkaio")
-class Transaction(Generic[K_contra, V_contra]):
+@knows_other_clients(is_hot=True)
+class Transaction(Generic[K_contra, V_contra], ABC):
     """Records and offsets that become visible together, or not at all (KIP-98).
 
     Made by `Producer.transaction`. ``async with`` begins it, commits it at the end of

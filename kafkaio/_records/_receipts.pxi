@@ -141,12 +141,16 @@ cdef class Receipt:
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
-        self._waiters[waiter] = None
+        self._waiters[waiter] = waiter
 
     def forget(self, waiter):
         """Do not notify ``waiter``; no effect if it was notified already."""
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
+
+    def waiter_like(self, waiter):
+        """Return the waiter that is equal to one; None if there is none."""
+        return None if self._waiters is None else self._waiters.get(waiter)
 
     cdef int _settle(self) except -1:
         assert not self.is_settled
@@ -167,7 +171,9 @@ cdef class Delivery:
 
     Await it for the outcome: once, repeatedly, from several tasks, or never. Cancelling
     one await affects neither the record nor other awaits. The outcome is known at the
-    latest when ``delivery_timeout_ms`` has passed or the producer is closed.
+    latest when ``delivery_timeout_ms`` has passed or the producer is closed. `done`,
+    `cancelled`, `result`, `exception` and `add_done_callback` are those of a future, so
+    that `asyncio.wait` takes it; cancelling is not possible.
     """
 
     cdef Receipt _receipt
@@ -191,6 +197,46 @@ cdef class Delivery:
     def is_done(self):
         """Whether the outcome is known: the record was acknowledged or has failed."""
         return self.where().is_settled
+
+    def done(self):
+        """Return `is_done`, as a future does."""
+        return self.where().is_settled
+
+    def cancelled(self):
+        """Return False: a record that was taken in cannot be cancelled."""
+        return False
+
+    def add_done_callback(self, fn, /, *, context=None):
+        """Call a function with this delivery, soon after the outcome is known.
+
+        As that of a future: it is called by the event loop, in the order of adding and
+        once for each time that it was added; at once in the loop's next turn if the
+        outcome is known. What it raises goes to the loop's exception handler. A record
+        that fails still counts as lost, unless the function asks for its `result` or
+        `exception`.
+
+        Args:
+            fn: gets the delivery.
+            context: the context to call it in; a copy of the present one by default.
+
+        Raises:
+            ClosedError: another event loop runs than the producer's, or another
+                process.
+        """
+        # Imported late: most deliveries are awaited.
+        from kafkaio._records._callbacks import add_done_callback
+
+        loop = getattr(self.where().wait, "loop", None)
+        add_done_callback(self, loop, fn, context)
+
+    def remove_done_callback(self, fn, /):
+        """Do not call a function; return how often it had been added.
+
+        One that is about to be called, because the outcome is known, is called.
+        """
+        from kafkaio._records._callbacks import remove_done_callback
+
+        return remove_done_callback(self, fn)
 
     def result(self):
         """Return the record's topic, partition, offset and timestamp without waiting.

@@ -11,25 +11,20 @@ its receipt refers each record to a new receipt, and deliveries follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._public import public
 from kafkaio._records._layout import at_once, twin_of
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata
 
+if TYPE_CHECKING:
+    from contextvars import Context
+
+    from kafkaio._records._callbacks import WaiterPort
+
 #: Makes the iterator that ``await delivery`` runs while the outcome is unknown.
 Wait: TypeAlias = "Callable[[Delivery], Generator[object, None, RecordMetadata]]"
-
-
-class WaiterPort(Protocol):
-    """Waits for a receipt to be settled; a future is one."""
-
-    def done(self) -> bool:
-        """Return whether it has stopped waiting."""
-
-    def set_result(self, result: None, /) -> None:
-        """Notify it that the receipt is settled; must not raise."""
 
 
 class Receipt:
@@ -89,7 +84,7 @@ class Receipt:
         self.moved: Sequence[tuple[Receipt, int]] | None = None
         self.on_lost: Callable[[Receipt, int], None] | None = on_lost
         self.wait: Wait | None = wait
-        self._waiters: dict[WaiterPort, None] | None = None
+        self._waiters: dict[WaiterPort, WaiterPort] | None = None
         # Indices of the records whose error was read, in a failed receipt.
         self._seen: set[int] | None = None
 
@@ -139,12 +134,16 @@ class Receipt:
         assert not self.is_settled
         if self._waiters is None:
             self._waiters = {}
-        self._waiters[waiter] = None
+        self._waiters[waiter] = waiter
 
     def forget(self, waiter: WaiterPort) -> None:
         """Do not notify ``waiter``; no effect if it was notified already."""
         if self._waiters is not None:
             self._waiters.pop(waiter, None)
+
+    def waiter_like(self, waiter: WaiterPort) -> WaiterPort | None:
+        """Return the waiter that is equal to one; None if there is none."""
+        return None if self._waiters is None else self._waiters.get(waiter)
 
     def _settle(self) -> None:
         assert not self.is_settled
@@ -163,7 +162,9 @@ class Delivery:
 
     Await it for the outcome: once, repeatedly, from several tasks, or never. Cancelling
     one await affects neither the record nor other awaits. The outcome is known at the
-    latest when ``delivery_timeout_ms`` has passed or the producer is closed.
+    latest when ``delivery_timeout_ms`` has passed or the producer is closed. `done`,
+    `cancelled`, `result`, `exception` and `add_done_callback` are those of a future, so
+    that `asyncio.wait` takes it; cancelling is not possible.
     """
 
     __slots__ = ("_index", "_receipt", "_timestamp")
@@ -197,6 +198,52 @@ class Delivery:
     def is_done(self) -> bool:
         """Whether the outcome is known: the record was acknowledged or has failed."""
         return self.receipt().is_settled
+
+    def done(self) -> bool:
+        """Return `is_done`, as a future does."""
+        return self.receipt().is_settled
+
+    def cancelled(self) -> bool:
+        """Return False: a record that was taken in cannot be cancelled."""
+        return False
+
+    def add_done_callback(
+        self,
+        fn: Callable[[Delivery], object],
+        /,
+        *,
+        context: Context | None = None,
+    ) -> None:
+        """Call a function with this delivery, soon after the outcome is known.
+
+        As that of a future: it is called by the event loop, in the order of adding and
+        once for each time that it was added; at once in the loop's next turn if the
+        outcome is known. What it raises goes to the loop's exception handler. A record
+        that fails still counts as lost, unless the function asks for its `result` or
+        `exception`.
+
+        Args:
+            fn: gets the delivery.
+            context: the context to call it in; a copy of the present one by default.
+
+        Raises:
+            ClosedError: another event loop runs than the producer's, or another
+                process.
+        """
+        # Imported late: most deliveries are awaited.
+        from kafkaio._records._callbacks import add_done_callback
+
+        loop = getattr(self.receipt().wait, "loop", None)
+        add_done_callback(self, loop, fn, context)
+
+    def remove_done_callback(self, fn: Callable[[Delivery], object], /) -> int:
+        """Do not call a function; return how often it had been added.
+
+        One that is about to be called, because the outcome is known, is called.
+        """
+        from kafkaio._records._callbacks import remove_done_callback
+
+        return remove_done_callback(self, fn)
 
     def result(self) -> RecordMetadata:
         """Return the record's topic, partition, offset and timestamp without waiting.

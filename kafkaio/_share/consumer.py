@@ -30,7 +30,7 @@ from kafkaio._consumer.reading.exclusive import UsedInHandler
 from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._net.transport import Dial
-from kafkaio._public import public
+from kafkaio._public import PropertySet, knows_other_clients, public
 from kafkaio._records.batch import ShareRecord
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import observes
@@ -58,6 +58,7 @@ from kafkaio.types import Metric, TopicPartition
 
 
 @public("kafkaio")
+@knows_other_clients("__init__", "poll")
 class ShareConsumer(Closeable, Generic[K_co, V_co]):
     """A member of a share group: a queue's consumer on Kafka (KIP-932).
 
@@ -636,7 +637,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
 
         Other members may have the same ones.
         """
-        return self._core.assignment
+        return PropertySet("assignment", self._core.assignment)
 
     @property
     def subscription(self) -> frozenset[str] | re.Pattern[str]:
@@ -644,7 +645,10 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
 
         Empty without a subscription.
         """
-        return self._core.subscription
+        subscribed = self._core.subscription
+        if isinstance(subscribed, re.Pattern):
+            return subscribed
+        return PropertySet("subscription", subscribed)
 
     def subscribe(self, topics: Topics[K_co, V_co]) -> None:
         """Read these topics from now on, instead of those before.

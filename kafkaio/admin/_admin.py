@@ -23,7 +23,7 @@ from kafkaio._config import ClientConfig, ClientOptions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._net.transport import Dial
-from kafkaio._public import public
+from kafkaio._public import knows_other_clients, public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle
 from kafkaio.admin._acls import Acls
@@ -61,6 +61,7 @@ class AdminStatistics:
 
 
 @public("kafkaio")
+@knows_other_clients("__init__")
 class Admin(
     Topics,
     Partitions,

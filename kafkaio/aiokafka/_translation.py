@@ -59,18 +59,20 @@ def translated(
         return cause if isinstance(cause, Exception) else error
     if not isinstance(error, kafkaio.KafkaError) or isinstance(error, _AS_THEY_ARE):
         return error
-    return _made(_kind_of(error, closed, late), error)
+    return made(_kind_of(error, closed, late), error)
 
 
 def _kind_of(
     error: kafkaio.KafkaError, closed: type[Exception], late: type[errors.KafkaError]
 ) -> type[Exception]:
-    cause = error.__cause__
-    if isinstance(error, kafkaio.TransactionAborted) and isinstance(
-        cause, kafkaio.KafkaError
-    ):
-        # A commit of aiokafka raises what the transaction cannot be committed for.
-        return _kind_of(cause, closed, late)
+    if isinstance(error, kafkaio.TransactionAborted):
+        # A commit of aiokafka raises what the transaction cannot be committed for. One
+        # that took too long looks to it like a newer producer.
+        cause = error.__cause__
+        if error.reason == "timed out":
+            return errors.ProducerFenced
+        if isinstance(cause, kafkaio.KafkaError):
+            return _kind_of(cause, closed, late)
     if isinstance(error, kafkaio.ClosedError):
         return closed
     if isinstance(error, kafkaio.BrokerError):
@@ -122,18 +124,18 @@ def _of_broker(error: kafkaio.BrokerError) -> type[errors.KafkaError]:
     return errors.for_code(error.code)
 
 
-def _made(kind: type[Exception], error: kafkaio.KafkaError) -> Exception:
-    """Return an exception of ``kind`` that says what ``error`` says."""
+def made(kind: type[Exception], error: kafkaio.KafkaError) -> Exception:
+    """Return an exception of ``kind`` that says what ``error`` says, its cause."""
     if isinstance(error, kafkaio.AuthenticationError):
         # aiokafka logs the refusal and raises that no server could be reached.
         kind = _both(kind, errors.KafkaConnectionError)
     both = _both(kind, type(error))
-    made = restored(both, error.args, vars(error))
+    found = restored(both, error.args, vars(error))
     if kind is not errors.UnknownError:
         # Whether it can be retried is then what aiokafka says of the class.
-        vars(made).pop("retriable", None)
-    made.__cause__ = error
-    return made
+        vars(found).pop("retriable", None)
+    found.__cause__ = error
+    return found
 
 
 #: The classes that were made: at most one for each two classes.
@@ -144,15 +146,15 @@ def _both(kind: type[Exception], other: type[Exception]) -> type[Exception]:
     """Return ``kind`` if it is a subclass of ``other``, else a class that is both."""
     if issubclass(kind, other):
         return kind
-    if (made := _MADE.get((kind, other))) is None:
+    if (found := _MADE.get((kind, other))) is None:
         attributes = {
             "__module__": kind.__module__,
             "__doc__": kind.__doc__,
             "__reduce__": _reduced(kind, other),
         }
-        made = type(kind.__name__, (kind, other), attributes)
-        _MADE[kind, other] = made
-    return made
+        found = type(kind.__name__, (kind, other), attributes)
+        _MADE[kind, other] = found
+    return found
 
 
 def _reduced(kind: type[Exception], other: type[Exception]) -> object:

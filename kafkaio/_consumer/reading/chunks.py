@@ -28,7 +28,7 @@ from kafkaio._consumer.reading.buffers import (
 )
 from kafkaio._consumer.reading.deserialization import Deserialization
 from kafkaio._consumer.reading.preparation import Preparation
-from kafkaio._consumer.reading.progress import ReadProgress
+from kafkaio._consumer.reading.progress import ReadProgress, Turn
 from kafkaio._fetching.parts import unreadable
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import FetchPoint, PartitionPosition, Positions
@@ -142,7 +142,7 @@ class Chunks:
     def turn_over(self, buffer: PartitionBuffer) -> None:
         """End the turn of a partition, after a chunk or a run of chunks."""
         if buffer.left:
-            self._progress.leave()
+            self._progress.leave_partition(buffer.tp)
         else:
             self._close(buffer)
         ready = self._buffers.ready
@@ -237,6 +237,30 @@ class Chunks:
         if may_fail:
             self._raise_failure(buffer)
         return None
+
+    def find_of(self, tp: TopicPartition, turn: Turn) -> bool:
+        """Find a chunk of one partition, and let a lane's handout take from it.
+
+        Returns:
+            Whether there is one that can be handed out now.
+
+        Raises:
+            Exception: the error that comes next.
+        """
+        buffer = self._buffers.get(tp)
+        if buffer is None or not buffer.is_queued:
+            return False
+        if turn.buffer is buffer and buffer.can_hand_out:
+            return True
+        if turn.buffer is not None:
+            self.turn_over(turn.buffer)
+        is_open = bool(buffer.left) or self._open(buffer)
+        if not is_open or buffer.undeserialized is not None:
+            self._raise_failure(buffer)
+            self._buffers.drop_if_empty(buffer)
+            return False
+        self._progress.begin_lane(buffer, turn)
+        return True
 
     def pass_over(self, tp: TopicPartition) -> None:
         """Skip markers and records of aborted transactions after the last record.
@@ -342,8 +366,7 @@ class Chunks:
             self._ledger.skipped(tp, end, batch.leader_epoch)
 
     def _close(self, buffer: PartitionBuffer) -> None:
-        if self._progress.chunk is buffer:
-            self._progress.leave()
+        self._progress.leave_partition(buffer.tp)
         self._buffers.clear_chunk(buffer)
         self._listener.made_room()
 

@@ -30,7 +30,7 @@ from kafkaio._consumer.batch import (
 from kafkaio._consumer.reading.reader import Reader, Run
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic, K_co, V_co
-from kafkaio._public import public
+from kafkaio._public import knows_other_clients, public
 from kafkaio._records._impl import accelerated
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import TimeSlice
@@ -92,6 +92,7 @@ else:
 
 
 @public("kafkaio")
+@knows_other_clients()
 @dataclass(frozen=True, slots=True)
 class Poll(Generic[K_co, V_co]):
     """The result of one call of ``Consumer.poll`` (KIP-983).

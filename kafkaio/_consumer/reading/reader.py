@@ -25,7 +25,12 @@ from kafkaio._consumer.reading.deserialization import Deserialization
 from kafkaio._consumer.reading.deserializers import Deserialize, Rule
 from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.preparation import Spawn
-from kafkaio._consumer.reading.progress import HandedOut, HandoffPort, ReadProgress
+from kafkaio._consumer.reading.progress import (
+    HandedOut,
+    HandoffPort,
+    ReadProgress,
+    Turn,
+)
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
@@ -182,6 +187,7 @@ class Reader:
         self._is_interrupted = True
         # Without credit the compiled stream calls `_refill` before the next record.
         self.handout.credit = 0
+        self._progress.interrupt()
 
     # Reports of background tasks
 
@@ -365,6 +371,20 @@ class Reader:
         self.ledger.finish()
         return self._chunks.find()
 
+    def turn(self, refill: Callable[[], bool]) -> Turn:
+        """Return a turn for a lane; see `Handout` for ``refill``."""
+        clock = None if accelerated and not is_replaced() else now
+        return Turn(Handout(refill, self.deserialization.convert, clock))
+
+    def find_of(self, tp: TopicPartition, turn: Turn) -> bool:
+        """Find records of a partition for a lane's turn; see `Chunks.find_of`."""
+        return self._chunks.find_of(tp, turn)
+
+    def step_of(self, tp: TopicPartition) -> None:
+        """Finish the records handed out of a lane's partition: it asks for more."""
+        self._progress.finish_lane(tp)
+        self._progress.step_taken()
+
     def take_one(self) -> Record | None:
         """Take the next record; None if there is none now."""
         while self._chunks.find():
@@ -516,13 +536,14 @@ class Reader:
         self._on_change()
 
     def set_aside(self) -> None:
-        """Leave the chunk of the handout, so that positions and ledger are exact."""
-        self._progress.leave()
+        """Leave the chunks of all handouts, so that positions and ledger are exact."""
+        self._progress.leave_all()
         self.interrupt()
 
     def take_back(self, *partitions: TopicPartition) -> None:
         """Hand out unfinished records of these or of all partitions again."""
         for tp in partitions or tuple(self.positions):
+            self._progress.leave_partition(tp)
             if (place := self.ledger.unfinished_from(tp)) is not None:
                 self.seek(tp, place.offset, place.leader_epoch)
 
@@ -531,6 +552,10 @@ class Reader:
     def sync(self) -> None:
         """Bring the machines up to date; see `ReadProgress.sync`."""
         self._progress.sync()
+
+    def sync_of(self, tp: TopicPartition) -> None:
+        """Bring the machines up to date for one partition."""
+        self._progress.sync_of(tp)
 
     def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Finish everything that was handed out, of these or of all partitions."""
@@ -546,7 +571,7 @@ class Reader:
 
     def place_after(self, what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
         """Return where reading goes on if a record or a batch was the last of all."""
-        self.sync()
+        self._progress.sync_of(what.topic_partition)
         self._chunks.pass_over(what.topic_partition)
         return self.ledger.after(what.topic_partition, end_of(what))
 

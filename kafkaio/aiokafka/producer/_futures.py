@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import kafkaio
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._translation import translated
 from kafkaio.aiokafka.structs import RecordMetadata, TopicPartition
 
+_new: Final = tuple.__new__
 #: Gives a future the outcome of a record.
 Settle: TypeAlias = Callable[[asyncio.Future[RecordMetadata], kafkaio.Delivery], None]
 #: Called with a delivery whose outcome is known.
 Callback: TypeAlias = Callable[[kafkaio.Delivery], None]
 
 
-def metadata_of(delivery: kafkaio.Delivery) -> RecordMetadata:
+def metadata_of(
+    at: kafkaio.RecordMetadata, delivery: kafkaio.Delivery
+) -> RecordMetadata:
     """Return where an acknowledged record was written, as aiokafka says it."""
-    at = delivery.result()
     topic, partition = at.topic, at.partition
-    is_of_broker = delivery.receipt().log_append_time >= 0
-    return RecordMetadata(
-        topic,
-        partition,
-        TopicPartition(topic, partition),
-        at.offset,
-        at.timestamp,
-        1 if is_of_broker else 0,
-        None,
+    # As the constructors do it, at a third of the time: each record has these two.
+    return _new(
+        RecordMetadata,
+        (
+            topic,
+            partition,
+            _new(TopicPartition, (topic, partition)),
+            at.offset,
+            at.timestamp,
+            1 if delivery.receipt().log_append_time >= 0 else 0,
+            None,
+        ),
     )
 
 
@@ -40,7 +45,7 @@ def settle(future: asyncio.Future[RecordMetadata], delivery: kafkaio.Delivery) -
     if future.done():
         return  # it was cancelled, which does nothing to the record
     if error is None:
-        future.set_result(metadata_of(delivery))
+        future.set_result(metadata_of(delivery.result(), delivery))
     else:
         # Not raised here: the traceback would refer to the future.
         future.set_exception(translated(error, closed=errors.ProducerClosed))

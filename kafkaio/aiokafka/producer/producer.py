@@ -53,6 +53,8 @@ _missing = object()
 _DEFAULT_PARTITIONER = DefaultPartitioner()
 #: Chooses the partition of a record; see `AIOKafkaProducer`.
 Partitioner: TypeAlias = Callable[[bytes | None, list[int], list[int]], int]
+#: Topics that a producer remembers as described.
+_MOST_TOPICS: Final = 10_000
 _OUTSIDE: Final = "Can't send messages while not in transaction"
 #: The longest time that an option of kafkaio can have, in milliseconds.
 _NEVER: Final = 2**31 - 1
@@ -196,6 +198,8 @@ class AIOKafkaProducer:
         self._settle: Settle = settle if self._is_acknowledged else settle_without
         self._producer: NativeProducer | None = None
         self._native: kafkaio.Client | None = None
+        # Topics that the metadata had once: asked before every record.
+        self._described: set[str] = set()
         self._transactions: Transactions | None = None
         self._closed = False
 
@@ -365,12 +369,12 @@ class AIOKafkaProducer:
             topic, value, key, partition, timestamp_ms, headers
         )
         try:
-            await delivery
+            at = await delivery
         except kafkaio.KafkaError as error:
             raise translated(error, closed=errors.ProducerClosed) from error
         if not self._is_acknowledged:
             return None  # type: ignore[return-value]  # see above
-        return metadata_of(delivery)
+        return metadata_of(at, delivery)
 
     async def _enqueue(
         self,
@@ -383,45 +387,59 @@ class AIOKafkaProducer:
     ) -> kafkaio.Delivery:
         if value is None and key is None:
             raise WrongState("Need at least one: key or value")
-        native = self._native
-        if native is None or not native.cluster.partition_count(topic):
-            await self.partitions_for(topic)
+        if topic not in self._described:
+            await self._describe(topic)
         if partition is not None:
             self._check_partition(topic, partition)
-        target = self._target()
+        # Each condition saves a call for nearly every record.
+        transactions = self._transactions
+        target = self._producer if transactions is None else transactions.open(_OUTSIDE)
+        assert target is not None
         if self._key_serializer is not None:
             key = self._key_serializer(key)
         if self._value_serializer is not None:
             value = self._value_serializer(value)
         if partition is None and self._chooses:
-            partition = self._partition(topic, None, key, value, key, value)
+            partition = await self._chosen(topic, key)
+        if timestamp is not None and type(timestamp) is not int:
+            timestamp = timestamp_of(timestamp)
         try:
             return await target.enqueue(
                 topic,
                 value,
                 key=key,
                 headers=headers or (),
-                timestamp=timestamp_of(timestamp),
+                timestamp=timestamp,
                 partition=partition,
             )
         except kafkaio.KafkaError as error:
             raise translated(error, closed=errors.ProducerClosed) from error
-
-    def _target(self) -> NativeProducer | NativeTransaction:
-        if self._transactions is not None:
-            return self._transactions.open(_OUTSIDE)
-        assert self._producer is not None
-        return self._producer
 
     def _why_unusable(self) -> errors.KafkaError:
         if self._closed:
             return errors.ProducerClosed("the producer was stopped")
         return errors.IllegalStateError("the producer is not started")
 
+    async def _describe(self, topic: str) -> None:
+        """Wait until the metadata has a topic; see `partitions_for`."""
+        await self.partitions_for(topic)
+        if len(self._described) >= _MOST_TOPICS:
+            self._described.clear()
+        self._described.add(topic)
+
+    async def _chosen(self, topic: str, key: object) -> int:
+        """Return what the partitioner chooses for a serialized key."""
+        assert self._native is not None
+        if not self._native.cluster.partition_count(topic):
+            await self.partitions_for(topic)  # the metadata has forgotten it
+        return self._partition(topic, None, key, None, key, None)
+
     def _check_partition(self, topic: str, partition: int) -> None:
         assert self._native is not None
-        known = self._native.cluster.by_name[topic].partitions
-        if partition not in known:
+        known = self._native.cluster.by_name.get(topic)
+        # Metadata forgets a topic that was not used for a while. kafkaio finds it again
+        # when it sends the record, and then checks the partition, too.
+        if known is not None and known.partitions and partition not in known.partitions:
             raise WrongState(f"Unrecognized partition: {topic} has no {partition!r}")
 
     def _partition(
@@ -492,10 +510,12 @@ class AIOKafkaProducer:
         """
         if self._closed:
             raise self._why_unusable()
-        if self._native is None or not self._native.cluster.partition_count(topic):
-            await self.partitions_for(topic)
+        if topic not in self._described:
+            await self._describe(topic)
         self._check_partition(topic, partition)
-        target = self._target()
+        transactions = self._transactions
+        target = self._producer if transactions is None else transactions.open(_OUTSIDE)
+        assert target is not None
         future: asyncio.Future[RecordMetadata] = self._loop.create_future()
         with translating(closed=errors.ProducerClosed):
             deliveries = [

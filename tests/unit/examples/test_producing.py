@@ -49,3 +49,14 @@ async def test_a_serializer_that_is_awaited(broker: Broker) -> None:
     await run_block(program("class Sealed", broker))
     records = await read(broker, 2)
     assert [record.value for record in records] == [b"first!", b"second"]
+
+
+async def test_a_function_that_is_called_with_the_outcome(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        names = {"kafkaio": kafkaio, "producer": producer}
+        found = await run_block(program("def report", broker), names)
+        await found["delivery"]
+        await asyncio.sleep(0)
+    assert capsys.readouterr().out.startswith("written: RecordMetadata(topic='orders'")
