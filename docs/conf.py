@@ -42,8 +42,12 @@ exclude_patterns = ["_build"]
 # Where the pages and the source are. The host of the documentation builds each release
 # under its number, the newest release as "stable", and the main branch as "latest".
 SOURCE = "https://github.com/kafkaio/kafkaio"
-PAGES = "https://kafkaio.readthedocs.io/en"
-html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", f"{PAGES}/stable/")
+STABLE = "https://kafkaio.readthedocs.io/en/stable/"
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", STABLE)
+if "READTHEDOCS" in os.environ:
+    html_context = {
+        "READTHEDOCS": True
+    }  # the theme makes room for its list of versions
 linkcheck_timeout = 20
 linkcheck_retries = 2
 linkcheck_workers = 4
@@ -65,7 +69,7 @@ html_theme_options = {
 if not is_released:
     html_theme_options["announcement"] = (
         f"These pages describe kafkaio {release}, which is not released. "
-        f'<a href="{PAGES}/stable/">The newest release has its own.</a>'
+        f'<a href="{STABLE}">The newest release has its own.</a>'
     )
 
 # Signatures, with the types as short as they are in code.
@@ -86,10 +90,9 @@ default_role = (
 )
 nitpicky = True
 
-myst_enable_extensions = ["colon_fence", "deflist", "substitution"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 3
-myst_substitutions = {"version": release}
 
 #: Python's classes that stand on another page than that of their module.
 PYTHON_PAGES = {
@@ -141,9 +144,15 @@ def setup(app):
     app.connect("autodoc-process-docstring", with_sections)
     app.connect("autodoc-process-signature", shown_signature)
     app.connect("autodoc-skip-member", is_left_out)
+    app.connect("source-read", with_version)
     app.connect("doctree-read", resolve_what_is_outside)
     app.connect("object-description-transform", shorten_contents)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def with_version(app, page, text):
+    """Show the version on the front page, which is also read without Sphinx."""
+    text[0] = text[0].replace("<!-- version -->", f"Version {release} | ")
 
 
 def load_types():
