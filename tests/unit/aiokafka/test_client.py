@@ -335,6 +335,37 @@ def test_futures_and_listeners_of_updates() -> None:
     assert seen == [cluster]
 
 
+def test_views_of_a_client_of_kafkaio() -> None:
+    def view(*names: str, leader: int = 0) -> kafkaio.ClusterView:
+        return kafkaio.ClusterView(
+            brokers={0: kafkaio.Broker(0, "h", 1)},
+            controller_id=0,
+            by_name={
+                name: kafkaio.TopicView(
+                    name,
+                    is_internal=name.startswith("__"),
+                    error=kafkaio.ErrorCode(29 if name == "secret" else 0),
+                    partitions={0: kafkaio.PartitionView(name, 0, leader=leader)},
+                )
+                for name in names
+            },
+        )
+
+    cluster = ClusterMetadata()
+    cluster.update_metadata(answer(topic("asked")))
+    cluster.merge(view("used", "__offsets", "secret"))
+    assert cluster.topics() == {"asked", "used"}
+    assert cluster.internal_topics == {"__offsets"}
+    assert cluster.unauthorized_topics == {"secret"}
+    assert cluster.brokers() == {BrokerMetadata(0, "h", 1, None)}
+    assert cluster.controller == BrokerMetadata(0, "h", 1, None)
+    # A leader moves, a topic is deleted, and one that was asked for is left alone.
+    cluster.merge(view("used", leader=-1))
+    assert cluster.leader_for_partition(TopicPartition("used", 0)) == -1
+    cluster.merge(view())
+    assert cluster.topics() == {"asked"}
+
+
 def test_a_copy_with_more_partitions() -> None:
     cluster = ClusterMetadata()
     cluster.update_metadata(answer(topic("a")))
