@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -84,6 +84,14 @@ def test_range_and_round_robin_divide_as_aiokafka(
     }
 
 
+@pytest.mark.parametrize("kind", [RangePartitionAssignor, RoundRobinPartitionAssignor])
+def test_ready_assignors_need_no_data(kind: type[AbstractPartitionAssignor]) -> None:
+    made = kind.metadata({"a"})
+    assert made == ConsumerProtocolMemberMetadata(0, ["a"], b"")
+    kind.on_assignment(ConsumerProtocolMemberAssignment(0, [("a", [0])], b""))
+    assert kind.metadata({"a"}) == made
+
+
 def test_ready_assignors_are_those_of_kafkaio() -> None:
     assert adapted(
         [RoundRobinPartitionAssignor, RangePartitionAssignor, StickyPartitionAssignor]
@@ -141,6 +149,7 @@ def subscription(*topics: str, **more: Any) -> kafkaio.Subscription:
 def test_an_assignor_of_the_program() -> None:
     assignor = one(Own)
     assert (assignor.name, assignor.cooperative) == ("own", False)
+    assert repr(assignor) == "<assignor 'own' of aiokafka>"
     assert assignor.user_data(subscription("a")) == b"loud"
     found = assignor.assign(
         LAYOUT,
@@ -204,8 +213,17 @@ def test_row_the_sticky_assignor_cannot_be_called_or_inherited() -> None:
     """``StickyPartitionAssignor`` only names the assignor of kafkaio."""
     with pytest.raises(kafkaio.ConfigurationError, match="Stickier inherits"):
         adapted([Stickier])
-    with pytest.raises(NotImplementedError, match=r"StickyPartitionAssignor\.assign"):
-        StickyPartitionAssignor.assign(ClusterMetadata(), {})
+    assignment = ConsumerProtocolMemberAssignment(0, [], b"")
+    calls: list[tuple[Callable[..., object], tuple[object, ...]]] = [
+        (StickyPartitionAssignor.assign, (ClusterMetadata(), {})),
+        (StickyPartitionAssignor.metadata, (["a"],)),
+        (StickyPartitionAssignor.on_assignment, (assignment,)),
+        (StickyPartitionAssignor.on_generation_assignment, (1,)),
+        (StickyPartitionAssignor.parse_member_metadata, (None,)),
+    ]
+    for call, arguments in calls:
+        with pytest.raises(NotImplementedError, match=call.__name__):
+            call(*arguments)
 
 
 class ByShape:
