@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -249,3 +251,45 @@ async def test_a_group_with_an_assignor_of_the_program() -> None:
     ):
         expected = [TopicPartition("a", number) for number in range(4)]
         assert sorted(consumer.assignment) == expected
+
+
+@pytest.mark.parametrize("name", ["sticky", "roundrobin", "range"])
+async def test_a_group_with_members_of_both_clients(name: str) -> None:
+    theirs = pytest.importorskip("aiokafka")
+    kind = {
+        "sticky": "sticky.sticky_assignor.StickyPartitionAssignor",
+        "roundrobin": "roundrobin.RoundRobinPartitionAssignor",
+        "range": "range.RangePartitionAssignor",
+    }[name]
+    module, _, last = f"aiokafka.coordinator.assignors.{kind}".rpartition(".")
+    assignor = getattr(import_module(module), last)
+    async with Broker(topics={"t": 4}) as broker:
+        # The first member leads the group, and so assigns by aiokafka's code.
+        other = theirs.AIOKafkaConsumer(
+            "t",
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id="g",
+            partition_assignment_strategy=(assignor,),
+            heartbeat_interval_ms=100,
+        )
+        await other.start()
+        async with (
+            kafkaio.Consumer(
+                broker.bootstrap_servers,
+                topics="t",
+                group_id="g",
+                group_protocol="classic",
+                partition_assignment_strategy=[name],
+                heartbeat_interval_ms=100,
+            ) as consumer,
+            asyncio.timeout(30),
+        ):
+            while True:
+                await other.getmany(timeout_ms=20)
+                await consumer.poll(timeout=0.02)
+                one, two = other.assignment(), consumer.assignment
+                if len(one) == len(two) == 2 and not one & two:
+                    break
+            await other.stop()
+            while len(consumer.assignment) < 4:
+                await consumer.poll(timeout=0.02)
