@@ -53,7 +53,12 @@ async def started(
         security = SecurityConfig(allow_if_no_acl=True)
         options = {**config, "group.initial.rebalance.delay.ms": 0}
         broker = Broker(
-            sasl=True, tls=True, acls=True, users=users, security=security, config=options
+            sasl=True,
+            tls=True,
+            acls=True,
+            users=users,
+            security=security,
+            config=options,
         )
     else:
         rights = {"allow.everyone.if.no.acl.found": "true"}

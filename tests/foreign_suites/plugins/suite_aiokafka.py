@@ -57,7 +57,11 @@ def _binding(rights: dict[str, Any]) -> AclBinding:
         if name.endswith("_principal")
     )
     kind, resource = next(
-        ((_RESOURCES[name], each) for name, each in rights.items() if name in _RESOURCES),
+        (
+            (_RESOURCES[name], each)
+            for name, each in rights.items()
+            if name in _RESOURCES
+        ),
         (AclResourceType.CLUSTER, "kafka-cluster"),
     )
     return AclBinding(
