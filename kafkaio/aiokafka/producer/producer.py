@@ -600,6 +600,8 @@ class AIOKafkaProducer:
             ProducerFenced: a newer producer has the ``transactional_id``.
             RequestTimedOutError: it was not acknowledged within ``request_timeout_ms``.
                 It goes on in the background.
+            KafkaTimeoutError: a commit of the transaction was not acknowledged, and
+                goes on.
         """
         await self._transactional().abort()
 
@@ -660,10 +662,11 @@ class TransactionContext:
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        transactions = self._producer._transactions
         if exc_value is None:
             await self._producer.commit_transaction()
-        else:
-            await self._producer._transactional().abort_after(exc_value)
+        elif transactions is not None and not self._producer._closed:
+            await transactions.abort_after(exc_value)
 
 
 async def _taken(
