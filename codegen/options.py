@@ -22,7 +22,7 @@ from kafkaio._config import (
     ProducerConfig,
     ShareConsumerConfig,
 )
-from kafkaio._config.declaration import option_of
+from kafkaio._config.declaration import Option, option_of
 
 ROOT: Final = Path(__file__).parent.parent
 TYPES: Final = ROOT / "kafkaio" / "_config" / "options.py"
@@ -154,6 +154,8 @@ def described(config: Config) -> str:
         "",
         textwrap.indent(inspect.cleandoc(summary).strip(), _INDENT),
         "",
+        *_index(config),
+        "",
     ]
     for declared in _own(config):
         parts += _described_option(f"kafkaio.{config.__name__}", declared)
@@ -167,6 +169,15 @@ def described(config: Config) -> str:
     return "\n".join(parts)
 
 
+def _index(config: Config) -> list[str]:
+    """Return a paragraph of links to the options."""
+    names = [
+        f"`~kafkaio.{config.__name__}.{declared.name}`" for declared in _own(config)
+    ]
+    text = ", ".join(names)
+    return textwrap.wrap(text, 88, initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
 def _described_option(owner: str, declared: Field[Any]) -> Iterable[str]:
     option, name = option_of(declared), declared.name
     yield f"{_INDENT}.. py:attribute:: {owner}.{name}"
@@ -177,15 +188,19 @@ def _described_option(owner: str, declared: Field[Any]) -> Iterable[str]:
         option.doc, 88, initial_indent=_DEEP, subsequent_indent=_DEEP
     )
     yield ""
+    yield _DEEP + " ".join(_facts(name, option))
+    yield ""
+
+
+def _facts(name: str, option: Option) -> Iterable[str]:
+    """What a reader may want to know beside the meaning, in short sentences."""
+    if option.bounds is not None:
+        yield _shown_range(*option.bounds)
     kafka_name = option.kafka_name or name.replace("_", ".")
-    if not option.is_own:
-        yield f"{_DEEP}:Java: ``{kafka_name}``"
+    yield "kafkaio's own." if option.is_own else f"Java: ``{kafka_name}``."
     if option.aliases:
         aliases = ", ".join(f"``{alias}``" for alias in option.aliases)
-        yield f"{_DEEP}:librdkafka: {aliases}"
-    if option.bounds is not None:
-        yield f"{_DEEP}:Range: {_shown_range(*option.bounds)}"
-    yield ""
+        yield f"librdkafka: {aliases}."
 
 
 def _shown_type(declared: Field[Any]) -> str:
@@ -205,8 +220,8 @@ def _shown_default(value: object) -> str:
 
 def _shown_range(low: float, high: float) -> str:
     if high >= _NO_LIMIT:
-        return f"at least {int(low):,}"
-    return f"{int(low):,} to {int(high):,}"
+        return f"At least {int(low):,}."
+    return f"{int(low):,} to {int(high):,}."
 
 
 def updated(page: str) -> str:

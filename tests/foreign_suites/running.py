@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.foreign_suites.brokers import Address
 from tests.foreign_suites.suites import Suite
-from tests.foreign_suites.verdicts import Outcome, Outcomes
+from tests.foreign_suites.verdicts import End, Outcome, Outcomes
 
 __all__ = ["CLIENTS", "RunFailed", "run"]
 
@@ -52,13 +52,16 @@ async def run(
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"),
         *(f"--timeout={_TEST_SECONDS}", "--tb=short", "--durations=15"),
+        "--continue-on-collection-errors",
         *(word for name in plugins for word in ("-p", name)),
         *suite.options,
         *(arguments or suite.tests),
         cwd=folder,
         env={
             **os.environ,
-            "PYTHONPATH": str(_PLUGINS),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, (str(_PLUGINS), os.environ.get("PYTHONPATH")))
+            ),
             "KAFKAIO_SUITE_CLIENT": client,
             "KAFKAIO_SUITE_ADDRESS": json.dumps(address._asdict()),
             "KAFKAIO_SUITE_OUTCOMES": str(outcomes),
@@ -77,4 +80,4 @@ async def run(
     if code not in _RAN or not outcomes.exists():
         raise RunFailed(f"{client}: pytest ended with {code}")
     found = json.loads(outcomes.read_text())
-    return {name: Outcome(outcome) for name, outcome in found.items()}
+    return {name: End(Outcome(word), reason) for name, (word, reason) in found.items()}

@@ -105,6 +105,8 @@ class PartitionBuffer(Generic[TagT]):
         ahead: the records that were deserialized before their turn; None without any.
         is_aside: whether a task decompresses the first of the batches, or deserializes
             the next record.
+        is_cut: whether the chunk ends before its batch does, so that what follows is
+            fetched again once the chunk was read.
         is_queued: whether the buffer is in `Buffers.ready`.
         size: bytes of the batches that wait.
         waiting: number of records in these batches, as far as is known.
@@ -120,6 +122,7 @@ class PartitionBuffer(Generic[TagT]):
         "failure",
         "frame",
         "is_aside",
+        "is_cut",
         "is_queued",
         "size",
         "tag",
@@ -139,6 +142,7 @@ class PartitionBuffer(Generic[TagT]):
         self.ahead: AheadPort | None = None
         self.is_aside: bool = False
         self.is_queued: bool = False
+        self.is_cut: bool = False
         self.chunk: RecordCursor | None = None
         self.tag: TagT | None = None
         self.frame: Frame | None = None

@@ -156,6 +156,40 @@ async def until_closed(it: ClosablePort, step: Callable[[], Awaitable[T]]) -> T:
         raise
 
 
+@public("kafkaio")
+class RecordIterator(Generic[K_co, V_co]):
+    """Yields records up to an end, as ``Consumer.records`` describes.
+
+    Args:
+        consumer: may be closed.
+        take: takes a record that is here; None if it needs a read.
+        read: reads the next record.
+        owner: kept alive with the iterator.
+    """
+
+    def __init__(
+        self,
+        consumer: ClosablePort,
+        take: Callable[[], Record[K_co, V_co] | None],
+        read: Callable[[], Awaitable[Record[K_co, V_co]]],
+        owner: object = None,
+    ) -> None:
+        self._consumer = consumer
+        self._take = take
+        self._read = read
+        self._owner = owner
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record[K_co, V_co]:
+        """Return the next record. If cancelled, none was taken."""
+        record = self._take()
+        if record is not None:
+            return record
+        return await until_closed(self._consumer, self._read)
+
+
 class ReadPort(ClosablePort, Protocol):
     """Runs the reads of iterators, one at a time."""
 

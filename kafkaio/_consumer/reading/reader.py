@@ -14,7 +14,8 @@ that the user must be informed of closes the short path until the next read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, TypeAlias
 
 from kafkaio._config import ConsumerConfig
@@ -361,7 +362,7 @@ class Reader:
             if allowance <= 0:
                 return False
             handout.grant(allowance, SLICE)
-        cursor, chunk = handout.cursor, self._progress.chunk
+        cursor, chunk = handout.cursor, self._progress.turn.buffer
         if cursor is not None and chunk is not None:
             if cursor.remaining:
                 return True
@@ -420,7 +421,7 @@ class Reader:
             try:
                 if not self._chunks.find(among, may_fail=not taken):
                     break
-                chunk = self._progress.chunk
+                chunk = self._progress.turn.buffer
                 taken += self.handout.take_run(max_records - len(taken))
             except Exception:
                 if taken:
@@ -472,7 +473,7 @@ class Reader:
         if prefer_full:
             self._chunks.bring_forward(max_records)
         while self._chunks.find():
-            buffer = self._progress.chunk
+            buffer = self._progress.turn.buffer
             assert buffer is not None
             if run := [*self._chunks.run(buffer, max_records)]:
                 self.interrupt()
@@ -498,7 +499,7 @@ class Reader:
         left = max_records
         try:
             while left > 0 and self._chunks.find(may_fail=left == max_records):
-                buffer = self._progress.chunk
+                buffer = self._progress.turn.buffer
                 assert buffer is not None
                 # The columns of topics with other serdes may have other types.
                 rule = deserializers.rule(buffer.tp.topic)
@@ -535,6 +536,33 @@ class Reader:
         self.ledger.handed(tp, offset)
         self._on_change()
 
+    def before(
+        self, ends: Mapping[TopicPartition, int]
+    ) -> AbstractContextManager[None]:
+        """Hand out no record from an end on; see `Chunks.before`."""
+        return self._chunks.before(ends)
+
+    def begin_again_if_beyond(self, tp: TopicPartition, end: int) -> None:
+        """Fetch a partition again if its open chunk may have records from an end on."""
+        buffer = self.buffers.get(tp)
+        if buffer is not None and buffer.left:
+            entry = self.positions[tp]
+            if entry.position < end < entry.fetch_offset:
+                self.seek(tp, entry.position, entry.position_epoch)
+
+    def take_here(self, cursor: object) -> AnyRecord | None:
+        """Take the next record of a chunk; None if that needs a read.
+
+        Args:
+            cursor: that of the chunk which the last read has opened.
+        """
+        handout = self.handout
+        is_there = cursor is not None and handout.cursor is cursor
+        if not is_there or handout.credit <= 0 or self._is_interrupted:
+            return None
+        assert handout.cursor is not None
+        return handout.take() if handout.cursor.remaining else None
+
     def set_aside(self) -> None:
         """Leave the chunks of all handouts, so that positions and ledger are exact."""
         self._progress.leave_all()
@@ -549,13 +577,9 @@ class Reader:
 
     # Finished records
 
-    def sync(self) -> None:
+    def sync(self, tp: TopicPartition | None = None) -> None:
         """Bring the machines up to date; see `ReadProgress.sync`."""
-        self._progress.sync()
-
-    def sync_of(self, tp: TopicPartition) -> None:
-        """Bring the machines up to date for one partition."""
-        self._progress.sync_of(tp)
+        self._progress.sync(tp)
 
     def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Finish everything that was handed out, of these or of all partitions."""
@@ -571,7 +595,7 @@ class Reader:
 
     def place_after(self, what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
         """Return where reading goes on if a record or a batch was the last of all."""
-        self._progress.sync_of(what.topic_partition)
+        self.sync(what.topic_partition)
         self._chunks.pass_over(what.topic_partition)
         return self.ledger.after(what.topic_partition, end_of(what))
 
