@@ -1,0 +1,5 @@
+"""Consumers."""
+
+from kafkaio.aiokafka.consumer.consumer import AIOKafkaConsumer
+
+__all__ = ["AIOKafkaConsumer"]
