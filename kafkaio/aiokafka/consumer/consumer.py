@@ -736,7 +736,7 @@ class AIOKafkaConsumer:
     def last_stable_offset(self, partition: TopicPartition) -> int | None:
         """Return the first offset of an open transaction, as the last fetch reported.
 
-        None before the first fetch; -1 with ``read_uncommitted``.
+        None before the first fetch; with ``read_uncommitted`` brokers may say -1.
 
         Raises:
             AssertionError: the partition is not assigned.
