@@ -16,6 +16,14 @@ from pathlib import Path
 
 import nox
 
+sys.path.insert(0, str(Path(__file__).parent))  # nox does not
+
+from releasing import archives, tree
+
+# Images with Python set this. Each process would compile what it imports anew, tests
+# with their rewritten asserts included: two thirds of the time to collect them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = [
@@ -54,7 +62,7 @@ WITHOUT_COMPILER = {"KAFKAIO_NO_EXTENSION": "1"}
 
 #: What is pinned and hashed; see requirements/README.md.
 LOCKS = {
-    "requirements/ci.txt": ["lint", "types", "test", "docs"],
+    "requirements/ci.txt": ["lint", "types", "test", "docs", "rehearsal"],
     "requirements/release.txt": ["release"],
 }
 
@@ -122,7 +130,7 @@ TYPED = [
         "tests/torture",
         "tests/meaning",
     ),
-    "tests/spark",
+    *("tests/foreign_suites", "tests/spark"),
     *("tests/unit/sim", "tests/unit/spark", "tests/unit/support", "tests/unit/testing"),
 ]
 
@@ -133,8 +141,12 @@ def types(session: nox.Session) -> None:
     # With Spark: pyright looks at the classes that ours are made from.
     session.install("-e", ".[kafka,spark]", env=WITHOUT_COMPILER)
     groups(session, "types")
-    session.run("mypy")
-    session.run("mypy", *TYPED)
+    session.run("mypy", "-n", "2")
+    # Plugins of pytest that are found by their folder.
+    session.run(
+        *("mypy", "-n", "2", *TYPED),
+        env={"MYPYPATH": "tests/foreign_suites/plugins"},
+    )
     # What must be refused, and the programs of the docs; by pyright as well.
     session.run("pytest", "-p", "no:cacheprovider", "tests/typing")
     # Pyright does not follow the finder of an editable install.
@@ -151,7 +163,8 @@ def docs(session: nox.Session) -> None:
     extras = ".[kafka,cli,instrumentation,prometheus,registry]"
     session.install("-e", extras, env=WITHOUT_COMPILER)
     groups(session, "docs")
-    session.run("sphinx-build", "-nW", "--keep-going", "docs", "docs/_build/html")
+    how = ("-nW", "--keep-going", "-j", "auto")
+    session.run("sphinx-build", *how, "docs", "docs/_build/html")
 
 
 @nox.session
@@ -231,7 +244,13 @@ QUICKSTART = ["examples/quickstart.py", "--records", "20000"]
 
 
 def interpreters(session: nox.Session) -> list[str]:
-    """Every supported CPython on this machine, oldest first.
+    """Every supported CPython on this machine, oldest first."""
+    found = pythons(session)
+    return [found[numbers] for numbers in sorted(found)]
+
+
+def pythons(session: nox.Session) -> dict[tuple[int, ...], str]:
+    """Every supported CPython on this machine, by its version.
 
     Those on PATH, and all that pyenv has installed, not only the one it selects.
     """
@@ -244,14 +263,14 @@ def interpreters(session: nox.Session) -> list[str]:
         silent=True,
         stderr=subprocess.DEVNULL,  # where it says what is no Python
     )
-    found = {}
+    found: dict[tuple[int, ...], str] = {}
     for python in json.loads(str(listed)):
         numbers = tuple(python["version_parts"].values())
         is_final = python["version"] == ".".join(map(str, numbers))
         if python["implementation"] == "cpython" and is_final and numbers >= (3, 11):
             found.setdefault(numbers, python["path"])
     session.log(f"found Python {['.'.join(map(str, n)) for n in sorted(found)]}")
-    return [found[numbers] for numbers in sorted(found)]
+    return found
 
 
 def on_python(session: nox.Session, python: str, *requirements: str) -> str:
@@ -429,7 +448,7 @@ def run_connect(session: nox.Session, *arguments: str) -> None:
     install(session, "[kafka,spark]")
     session.install("pyspark[pipelines]", "pandas<3")  # PySpark warns of pandas 3
     groups(session, "test", "spark")
-    session.run("pytest", "tests/spark_connect", *arguments)
+    session.run("pytest", *BROKERS, "tests/spark_connect", *arguments)
 
 
 #: The modules of Spark that take minutes, so that no worker begins them at the end.
@@ -503,6 +522,31 @@ def on_franz_go(session: nox.Session) -> None:
     session.run("pytest", "tests/franz_go", *session.posargs, env=env)
 
 
+def on_foreign_suite(session: nox.Session, name: str) -> None:
+    """Run another project's tests on kafkaio, and on aiokafka beside.
+
+    They are fetched; `-- --source FOLDER` takes those of a checkout.
+    """
+    install(session, "[kafka]")
+    groups(session, "portable")
+    session.install("pip")  # fetches source distributions
+    program = ("python", "-m", "tests.foreign_suites", name)
+    wanted = session.run(*program, "--packages", silent=True)
+    session.install(*str(wanted).split())
+    session.run(*program, *session.posargs)
+    session.run("pytest", "tests/foreign_suites/test_pages.py")
+
+
+def on_rolling_service(session: nox.Session) -> None:
+    """Move a service from aiokafka to kafkaio and back, ten times; some are killed."""
+    install(session, "[kafka]")
+    groups(session, "test")
+    env = {"KAFKAIO_ROLLING_ROUNDS": "10"}
+    tests = ["tests/integration/test_aiokafka_rolling.py", *session.posargs]
+    session.run("pytest", *tests, env=env)
+    session.run("pytest", *tests, env={**env, "KAFKAIO_KAFKA": "embedded"})
+
+
 def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
     """Run the suite that needs a broker; the variables say which."""
     install(session, "[kafka]")
@@ -538,8 +582,9 @@ def mock_cluster(session: nox.Session) -> None:
 @nox.session
 def embedded(session: nox.Session) -> None:
     """The whole suite on the embedded broker, Java's clients and tools included."""
-    # No JVM of a broker takes the processor, so that there is room for a third worker.
-    on_brokers(session, "-n", "3", *session.posargs, KAFKAIO_KAFKA="embedded")
+    # No JVM of a broker takes the processor, and most of the time is spent in waits for
+    # sessions and locks to run out: there is room for five workers on two cores.
+    on_brokers(session, "-n", "5", *session.posargs, KAFKAIO_KAFKA="embedded")
 
 
 @nox.session
@@ -658,18 +703,192 @@ def audit(session: nox.Session) -> None:
 @nox.session
 def sbom(session: nox.Session) -> None:
     """Write the bill of materials of an install: build/sbom.json (CycloneDX)."""
-    place = Path(session.create_tmp()) / "bare"
     session.install("uv", "cyclonedx-bom>=7")
-    session.run("uv", "venv", "--clear", "-q", str(place))
-    python = str(place / "bin" / "python")
-    session.run(
-        *("uv", "pip", "install", "-q", "-p", python, "."), env=WITHOUT_COMPILER
-    )
+    python = bare(session, sys.executable, ".", "bare", WITHOUT_COMPILER)
     Path("build").mkdir(exist_ok=True)
-    written = ("--output-reproducible", "-o", "build/sbom.json")
+    write_sbom(session, python, Path("build/sbom.json"))
+
+
+def bare(
+    session: nox.Session,
+    python: str,
+    what: str,
+    name: str,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """Install kafkaio, and nothing else, in an empty environment; return its Python.
+
+    Args:
+        session: the session, whose uv is used.
+        python: path of an interpreter.
+        what: a directory, a wheel or a source archive.
+        name: of the environment.
+        env: variables for a build.
+    """
+    place = Path(session.create_tmp()).absolute() / name
+    session.run("uv", "venv", "--clear", "-q", "-p", python, str(place))
+    made = str(place / "bin" / "python")
+    anew = ("--reinstall-package", "kafkaio", "--refresh-package", "kafkaio")
+    session.run("uv", "pip", "install", "-q", "-p", made, *anew, what, env=env)
+    return made
+
+
+def write_sbom(session: nox.Session, python: str, to: Path) -> None:
+    """Write what an environment has, by CycloneDX."""
+    written = ("--output-reproducible", "-o", str(to))
     session.run(
         "cyclonedx-py", "environment", "--pyproject", "pyproject.toml", *written, python
     )
+
+
+#: The Pythons that a release is installed on, beside the newest on the machine.
+RELEASE_PYTHONS = ((3, 11), (3, 13), (3, 14))
+#: Another build of the same files has to have the same bytes.
+BUILDS = ("one", "two")
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Build a release, install it in empty environments, and publish nothing.
+
+    Into `dist`, or `nox -s release -- --out DIR`. The files are those that
+    `python -m releasing prepare` would write, made in a copy: the tree stays as it is.
+    With `--tag v0.1.0`, or where a workflow runs for a tag, the tree itself has to be
+    that release.
+    """
+    groups(session, "rehearsal")
+    words = dict(zip(session.posargs[::2], session.posargs[1::2], strict=True))
+    if unknown := words.keys() - {"--out", "--tag"}:
+        session.error(f"unknown: {', '.join(sorted(unknown))}")
+    out = Path(words.get("--out", "dist")).absolute()
+    tag = words.get("--tag") or tag_of(os.environ)
+    if tag and (problems := tree.problems(Path.cwd(), tag)):
+        session.error("; ".join(problems))
+    chosen, missing = release_pythons(session)
+    sources = [release_tree(session, name) for name in BUILDS]
+    version = tree.version_of(sources[0])
+    archive, wheels = release_files(session, sources, list(chosen.values()))
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    files = [Path(shutil.copy2(path, out)) for path in (archive, *wheels)]
+    check_files(session, files)
+    for numbers, python in chosen.items():
+        name = "".join(map(str, numbers[:2]))
+        (wheel,) = (path for path in files if f"-cp{name}-" in path.name)
+        first_steps(session, bare(session, python, str(wheel), f"cp{name}"), version)
+    oldest_python = chosen[min(chosen)]
+    # Where no compiler works, the codec is in Python.
+    no_compiler = {"CC": "false"}
+    made = bare(session, oldest_python, str(files[0]), "no-compiler", no_compiler)
+    first_steps(session, made, version, is_compiled=False)
+    made = bare(session, oldest_python, str(files[1]), "sbom")
+    write_sbom(session, made, out / "sbom.json")
+    (out / "NOTES.md").write_text(tree.notes_of(sources[0], version), "utf-8")
+    (out / "SHA256SUMS").write_text(archives.checksums(files), "utf-8")
+    for problem in () if tag else tree.problems(sources[0], None):
+        session.warn(f"before the tag: {problem}")
+    for each in missing:
+        session.warn(f"NOT CHECKED on Python {each}: not here, cannot be fetched")
+    session.log(f"{version} is in {out}; nothing was published")
+
+
+def tag_of(environ: Mapping[str, str]) -> str | None:
+    """The tag that a workflow runs for, if it does."""
+    is_tag = environ.get("GITHUB_REF_TYPE") == "tag"
+    return environ.get("GITHUB_REF_NAME") if is_tag else None
+
+
+def release_pythons(
+    session: nox.Session,
+) -> tuple[dict[tuple[int, ...], str], list[str]]:
+    """The interpreters to install on, and the versions that are not to be had."""
+    found = pythons(session)
+    wanted = {*RELEASE_PYTHONS, max(found)[:2]}
+    for each in sorted(wanted - {numbers[:2] for numbers in found}):
+        # An exit that is not 0 means that it cannot be fetched.
+        name = ".".join(map(str, each))
+        session.run("uv", "python", "install", "-q", name, success_codes=range(256))
+    found = pythons(session)
+    chosen, missing = {}, []
+    for each in sorted(wanted):
+        fits = [numbers for numbers in found if numbers[:2] == each]
+        if fits:
+            chosen[max(fits)] = found[max(fits)]
+        else:
+            missing.append(".".join(map(str, each)))
+    return chosen, missing
+
+
+def release_tree(session: nox.Session, name: str) -> Path:
+    """Copy what is tracked, with the files of the release."""
+    place = Path(session.create_tmp()).absolute() / name
+    listed = session.run("git", "ls-files", "-z", external=True, silent=True)
+    tree.copy(Path.cwd(), str(listed).strip("\0").split("\0"), place)
+    with session.chdir(place):
+        session.run("python", "-m", "releasing", "prepare")
+    return place
+
+
+def release_files(
+    session: nox.Session, sources: list[Path], on: list[str]
+) -> tuple[Path, list[Path]]:
+    """Build the source archive and, from it, a wheel for each Python.
+
+    What is built again, from another directory, has to have the same bytes.
+    """
+    epoch = session.run("git", "log", "-1", "--format=%ct", external=True, silent=True)
+    env = {"SOURCE_DATE_EPOCH": str(epoch).strip(), "CFLAGS": "", "PYTHONPATH": ""}
+    made: list[list[Path]] = []
+    for source in sources:
+        place = source.with_name(f"{source.name}-dist")
+        shutil.rmtree(place, ignore_errors=True)
+        build = ("uv", "build", "-q", "--out-dir", str(place))
+        session.run(*build, "--sdist", "-p", on[0], str(source), env=env)
+        (archive,) = place.glob("*.tar.gz")
+        for python in on if source is sources[0] else on[:1]:
+            before = set(place.glob("*.whl"))
+            session.run(*build, "--wheel", "-p", python, str(archive), env=env)
+            made.append([archive, *(set(place.glob("*.whl")) - before)])
+    first, again = made[0], made[-1]
+    for one, other in zip(first, again, strict=True):
+        if found := archives.differences(one, other):
+            session.error(f"two builds differ: {', '.join(found)}")
+    return first[0], [files[1] for files in made[: len(on)]]
+
+
+def check_files(session: nox.Session, files: list[Path]) -> None:
+    """Look at the archives as an index and an installer do."""
+    names = [str(path) for path in files]
+    wheels = [name for name in names if name.endswith(".whl")]
+    session.run("twine", "check", "--strict", *names)
+    session.run("check-wheel-contents", *wheels)
+    session.run("python", "-m", "releasing", "classifiers")
+    if sys.platform == "linux":
+        for name in wheels:
+            session.run("auditwheel", "show", name)
+
+
+def first_steps(
+    session: nox.Session, python: str, version: str, *, is_compiled: bool = True
+) -> None:
+    """Use kafkaio as a newcomer does: the command, and the README's programs.
+
+    Away from the checkout, where `import kafkaio` would mean its directory.
+    """
+    root, place = Path.cwd(), Path(session.create_tmp()).absolute() / "elsewhere"
+    place.mkdir(exist_ok=True)
+    shutil.copy2(root / "examples" / "quickstart.py", place)
+    command = str(Path(python).with_name("kafkaio"))
+    with session.chdir(place):
+        said = session.run(command, "--version", external=True, silent=True)
+        if str(said).split() != ["kafkaio", version]:
+            session.error(f"kafkaio --version says {said!r}, and not {version}")
+        check = f"import kafkaio; assert kafkaio.accelerated is {is_compiled}"
+        session.run(python, "-c", check, external=True)
+        readme = (str(root / "releasing" / "first_program.py"), str(root / "README.md"))
+        session.run(python, *readme, external=True)
+        quickstart = (str(place / "quickstart.py"), "--records", "20000")
+        session.run(python, *quickstart, external=True)
 
 
 @nox.session
@@ -747,6 +966,11 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "package": partial(run_package, KAFKAIO_COMPILED="1"),
     "power-cut": power_cut,
     "franz-go": on_franz_go,
+    **{
+        f"{name}-suite": partial(on_foreign_suite, name=name)
+        for name in ("aiokafka", "faststream", "taskiq", "opentelemetry")
+    },
+    "aiokafka-rolling": on_rolling_service,
     "gssapi": on_kerberos,
     "aws": on_aws,
     "tables": on_tables,

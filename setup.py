@@ -1,19 +1,24 @@
 """Builds the optional compiled codec and what an index shows of the README.
 
-Everything else is in pyproject.toml.
+Everything else is in pyproject.toml. With SOURCE_DATE_EPOCH the same files make the
+same bytes, of the source archive and of the wheel.
 
 Without a C compiler, or with KAFKAIO_NO_EXTENSION=1, the install goes on with the
 pure-Python codec: `kafkaio.accelerated` is then False.
 """
 
+import gzip
 import os
 import re
 import sys
+import tarfile
 import tomllib
+from io import BytesIO
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 SOURCE = "kafkaio/_records/_speedups.pyx"
 PARTS = sorted(str(path) for path in Path(SOURCE).parent.glob("*.pxi"))
@@ -35,6 +40,34 @@ class OptionalBuildExt(build_ext):
                 "kafkaio: the compiled codec could not be built "
                 f"({error}); the pure-Python codec will be used."
             )
+
+
+class ReproducibleSdist(sdist):
+    """Writes an archive without the time and the user of the build, if asked for."""
+
+    def make_archive(self, *args, **more) -> str:
+        path = super().make_archive(*args, **more)
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if epoch and path.endswith(".tar.gz"):
+            without_circumstances(Path(path), int(epoch))
+        return path
+
+
+def without_circumstances(path: Path, epoch: int) -> None:
+    """Write an archive again, its members in the order of their names."""
+    made = BytesIO()
+    with (
+        tarfile.open(path) as archive,
+        gzip.GzipFile("", "wb", fileobj=made, mtime=epoch) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as again,
+    ):
+        for member in sorted(archive.getmembers(), key=lambda member: member.name):
+            member.mtime, member.uid, member.gid = epoch, 0, 0
+            member.uname = member.gname = ""
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            member.pax_headers = {}
+            again.addfile(member, archive.extractfile(member))
+    path.write_bytes(made.getvalue())
 
 
 def extensions() -> list[Extension]:
@@ -71,7 +104,7 @@ def description() -> str:
 
 setup(
     ext_modules=extensions(),
-    cmdclass={"build_ext": OptionalBuildExt},
+    cmdclass={"build_ext": OptionalBuildExt, "sdist": ReproducibleSdist},
     long_description=description(),
     long_description_content_type="text/markdown",
 )

@@ -1,13 +1,15 @@
 """``python -m codegen.options``: what is written from the declarations of options.
 
 That is ``kafkaio/_config/options.py``, with the keyword types that type checkers read,
-and the tables in ``docs/reference/options.md``. ``--check`` only compares.
+and the options in ``docs/reference/options.md``. ``--check`` only compares.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterable
 from dataclasses import Field, fields
 from pathlib import Path
@@ -20,7 +22,7 @@ from kafkaio._config import (
     ProducerConfig,
     ShareConsumerConfig,
 )
-from kafkaio._config.declaration import option_of
+from kafkaio._config.declaration import Option, option_of
 
 ROOT: Final = Path(__file__).parent.parent
 TYPES: Final = ROOT / "kafkaio" / "_config" / "options.py"
@@ -55,11 +57,32 @@ if TYPE_CHECKING:
 '''
 #: The longest line of source.
 _LINE: Final = 88
-#: Defaults that the table does not show as they are.
+#: Defaults that the page does not show as they are.
 _DEFAULTS: Final = {
-    "bootstrap_servers": "localhost:9092",
+    "bootstrap_servers": '"localhost:9092"',
     "retries": "2147483647",
 }
+#: Types that the page shows by another name, or with the path that leads to them.
+_PATHS: Final = {
+    "AllowedHosts": "~collections.abc.Collection[str] | "
+    "~collections.abc.Callable[[str, int], bool]",
+    "Deserializer": "~kafkaio.serde.DeserializerLike",
+    "MaxVersions": "~collections.abc.Mapping[str, int] | str",
+    "OffsetStore": "~kafkaio.OffsetStore",
+    "Partitioner": "~collections.abc.Callable[[str, bytes | None, bytes | None, int], "
+    "int]",
+    "Sequence": "~collections.abc.Sequence",
+    "Serializer": "~kafkaio.serde.SerializerLike",
+    "TokenProvider": "~collections.abc.Callable[[], "
+    "~collections.abc.Awaitable[~kafkaio.types.Token]]",
+    "ssl.SSLContext": "~ssl.SSLContext",
+    "timedelta": "~datetime.timedelta",
+}
+_INDENT: Final = " " * 3
+_DEEP: Final = " " * 6
+_NAME: Final = re.compile(r"(?<!\")\b(?:ssl\.)?[A-Za-z]+\b(?!\")")
+#: The greatest value of an option that has no limit of its own.
+_NO_LIMIT: Final = 2**31 - 1
 
 
 def _own(config: Config) -> list[Field[Any]]:
@@ -121,35 +144,72 @@ def _field_lines(text: str) -> list[str]:
     return [head + bracket, f"        {rest.removesuffix(']')}", "    ]"]
 
 
-def table(config: Config) -> str:
-    """Return the table of the options that a class declares itself."""
-    rows = [
-        "| option | type | default | Kafka's name | meaning |",
-        "|---|---|---|---|---|",
+def described(config: Config) -> str:
+    """Return the options that a class declares itself, as directives of Sphinx."""
+    kind = config.__name__.removesuffix("Config")
+    summary, _, _ = str(config.__doc__).partition("Attributes:")
+    parts = [
+        "```{eval-rst}",
+        f".. py:class:: kafkaio.{config.__name__}",
+        "",
+        textwrap.indent(inspect.cleandoc(summary).strip(), _INDENT),
+        "",
+        *_index(config),
+        "",
     ]
-    rows += [f"| {' | '.join(_cells(declared))} |" for declared in _own(config)]
-    return "\n".join(rows)
+    for declared in _own(config):
+        parts += _described_option(f"kafkaio.{config.__name__}", declared)
+    parts += [
+        f".. py:class:: kafkaio.{kind}Options",
+        "",
+        f"{_INDENT}The same as a `typing.TypedDict`: the type of ``**options`` of",
+        f"{_INDENT}`kafkaio.{kind}`.",
+        "```",
+    ]
+    return "\n".join(parts)
 
 
-def _cells(declared: Field[Any]) -> Iterable[str]:
+def _index(config: Config) -> list[str]:
+    """Return a paragraph of links to the options."""
+    names = [
+        f"`~kafkaio.{config.__name__}.{declared.name}`" for declared in _own(config)
+    ]
+    text = ", ".join(names)
+    return textwrap.wrap(text, 88, initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
+def _described_option(owner: str, declared: Field[Any]) -> Iterable[str]:
     option, name = option_of(declared), declared.name
-    yield f"`{name}`"
-    yield f"`{_shown_type(declared)}`".replace("|", "\\|")
-    yield f"`{_DEFAULTS.get(name) or _shown_default(declared.default)}`"
+    yield f"{_INDENT}.. py:attribute:: {owner}.{name}"
+    yield f"{_DEEP}:type: {_shown_type(declared)}"
+    yield f"{_DEEP}:value: {_DEFAULTS.get(name) or _shown_default(declared.default)}"
+    yield ""
+    yield from textwrap.wrap(
+        option.doc, 88, initial_indent=_DEEP, subsequent_indent=_DEEP
+    )
+    yield ""
+    yield _DEEP + " ".join(_facts(name, option))
+    yield ""
+
+
+def _facts(name: str, option: Option) -> Iterable[str]:
+    """What a reader may want to know beside the meaning, in short sentences."""
+    if option.bounds is not None:
+        yield _shown_range(*option.bounds)
     kafka_name = option.kafka_name or name.replace("_", ".")
-    names = [] if option.is_own else [f"`{kafka_name}`"]
-    names += [f"`{alias}` (librdkafka)" for alias in option.aliases]
-    yield ", ".join(names) or "none"
-    yield " ".join([*_meaning(option.doc), *_bounds(declared)])
+    yield "kafkaio's own." if option.is_own else f"Java: ``{kafka_name}``."
+    if option.aliases:
+        aliases = ", ".join(f"``{alias}``" for alias in option.aliases)
+        yield f"librdkafka: {aliases}."
 
 
 def _shown_type(declared: Field[Any]) -> str:
     shown = _keyword_type(declared)
-    if found := re.fullmatch(r"Literal\[(.*)\]( \| \w+)?", shown):
-        return found[1].replace(", ", " | ") + (found[2] or "")
     if declared.name == "bootstrap_servers":
-        return "str | Sequence[str]"
-    return shown
+        shown = "str | Sequence[str]"
+    elif found := re.fullmatch(r"Literal\[(.*)\]( \| \w+)?", shown):
+        shown = found[1].replace(", ", " | ") + (found[2] or "")
+    return _NAME.sub(lambda name: _PATHS.get(name[0], name[0]), shown)
 
 
 def _shown_default(value: object) -> str:
@@ -158,28 +218,21 @@ def _shown_default(value: object) -> str:
     return _quoted(value)
 
 
-def _meaning(doc: str) -> Iterable[str]:
-    yield doc.replace("``", "`").replace("|", "\\|")
-
-
-def _bounds(declared: Field[Any]) -> Iterable[str]:
-    bounds = option_of(declared).bounds
-    if bounds is not None:
-        low, high = bounds
-        if high < 2**31 - 1:
-            return
-        yield f"At least {int(low):,}."
+def _shown_range(low: float, high: float) -> str:
+    if high >= _NO_LIMIT:
+        return f"At least {int(low):,}."
+    return f"{int(low):,} to {int(high):,}."
 
 
 def updated(page: str) -> str:
-    """Return the page with its tables as they are to be."""
+    """Return the page with its options as they are to be."""
     for config in (
         ClientConfig,
         ProducerConfig,
         ConsumerConfig,
         ShareConsumerConfig,
     ):
-        page = with_part(page, "options", config.__name__, table(config))
+        page = with_part(page, "options", config.__name__, described(config))
     return page
 
 

@@ -131,7 +131,10 @@ class Client(Closeable):
 
     @property
     def cluster(self) -> ClusterView:
-        """The metadata of the cluster as it is now: an immutable snapshot."""
+        """What the client knows of the cluster: an immutable snapshot.
+
+        A new one takes its place when metadata arrives.
+        """
         return self._cluster.view
 
     def statistics(self) -> ClientStatistics:

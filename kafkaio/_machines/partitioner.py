@@ -18,8 +18,7 @@ of rows (`runs_of`), and the partitions take turns (`PartitionTurns`).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Mapping, Sequence
 
 from kafkaio._records._impl import key_partition as key_partition, murmur2 as murmur2
 
@@ -38,20 +37,37 @@ _TURN_BYTES = 16_384
 _WHOLE_RUN = 2**62
 
 
-def draw(partitions: Sequence[int], loads: Sequence[int] | None, roll: float) -> int:
+def draw(partitions: Sequence[int], loads: Mapping[int, int], roll: float) -> int:
     """Draw one of ``partitions``, those with a smaller load more often.
 
+    It takes time by the number of loads, and not by that of partitions: nothing waits
+    for most of many partitions.
+
     Args:
-        partitions: the numbers to choose from, not empty.
-        loads: how much waits for each of them, or None to draw evenly. The weight of a
-            partition is ``max(loads) + 1 - load`` (KIP-794).
+        partitions: the numbers to choose from, ascending, not empty.
+        loads: how much waits for partitions; nothing waits for the others. The weight
+            of a partition is ``max(loads) + 1 - load`` (KIP-794).
         roll: a number in [0, 1).
     """
-    if loads is None:
-        return partitions[int(roll * len(partitions))]
-    most = max(loads) + 1
-    table = list(accumulate(most - load for load in loads))
-    return partitions[bisect_right(table, int(roll * table[-1]))]
+    places = [
+        (at, load)
+        for number, load in sorted(loads.items())
+        if (at := bisect_left(partitions, number)) < len(partitions)
+        and partitions[at] == number
+    ]
+    most = max((load for _, load in places), default=0) + 1
+    total = len(partitions) * most - sum(load for _, load in places)
+    left, start = int(roll * total), 0
+    for at, load in places:
+        # Partitions up to this one have the whole weight each.
+        if left < (at - start) * most:
+            break
+        left -= (at - start) * most
+        if left < most - load:
+            return partitions[at]
+        left -= most - load
+        start = at + 1
+    return partitions[start + left // most]
 
 
 class StickyPartition:

@@ -19,7 +19,15 @@ from collections.abc import (
     Sequence,
 )
 from itertools import accumulate, chain, compress, islice
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, overload
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
@@ -45,6 +53,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkaio._records._callbacks import DoneCallbacks, LoopPort
+
+
+MadeT = TypeVar("MadeT")
 
 
 @public("kafkaio")
@@ -144,12 +155,13 @@ def plan(
     if type(topic) is str and maker.is_simple:
         make = maker.make
     # A copy: the caller may change a list while a serializer is awaited.
-    return (_planned(make, topic, value) for value in list(values))
+    return (made(make, topic, value) for value in list(values))
 
 
-def _planned(
-    make: Callable[..., PlainRecord | Draft], topic: TopicLike, value: object
-) -> tuple[int | None, PlainRecord | Draft]:
+def made(
+    make: Callable[..., MadeT], topic: TopicLike, value: object
+) -> tuple[int | None, MadeT]:
+    """Return the partition and the record of a value, or of a `kafkaio.NewRecord`."""
     if not isinstance(value, NewRecord):
         return None, make(topic, None, None, value, (), None)
     record = make(
@@ -168,12 +180,8 @@ def _planned(
 Run: TypeAlias = tuple[str, int, int, int, int]
 
 
-class Written(Sequence[RecordMetadata]):
-    """A sequence of `RecordMetadata` that makes each item when it is used.
-
-    It is read-only, holds no reference to the producer, and equals any sequence with
-    the same items. A slice is a list.
-    """
+class Runs:
+    """Where records were written, as runs of records that follow each other."""
 
     __slots__ = ("_ends", "_runs")
 
@@ -185,19 +193,8 @@ class Written(Sequence[RecordMetadata]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    @overload
-    def __getitem__(self, at: int, /) -> RecordMetadata: ...
-
-    @overload
-    def __getitem__(self, at: slice, /) -> list[RecordMetadata]: ...
-
-    def __getitem__(self, at: int | slice, /) -> RecordMetadata | list[RecordMetadata]:
-        places = range(len(self))[at]
-        if isinstance(places, range):
-            return [self._at(place) for place in places]
-        return self._at(places)
-
-    def _at(self, place: int) -> RecordMetadata:
+    def at(self, place: int) -> RecordMetadata:
+        """Return where the record of this index was written."""
         number = bisect_right(self._ends, place)
         topic, partition, offset, count, timestamp = self._runs[number]
         if offset >= 0:
@@ -207,6 +204,74 @@ class Written(Sequence[RecordMetadata]):
     def __iter__(self) -> Iterator[RecordMetadata]:
         for run in self._runs:
             yield from metadata_run(*run)
+
+
+class Places:
+    """Where records were written, each by itself.
+
+    Args:
+        places: their receipts, which are all acknowledged, and their timestamps.
+    """
+
+    __slots__ = ("_indices", "_slots", "_times", "_written")
+
+    def __init__(self, places: RowReceipts) -> None:
+        # Not the receipts themselves, which refer to the producer.
+        self._written = [
+            (receipt.topic, receipt.partition, *receipt.written(0, -1))
+            for receipt in places.receipts
+        ]
+        count = places.count
+        self._slots = memoryview(places.slots).cast("i")[:count]
+        self._indices = memoryview(places.indices).cast("i")[:count]
+        self._times = memoryview(places.times).cast("q")[:count]
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def at(self, place: int) -> RecordMetadata:
+        """Return where the record of this index was written."""
+        topic, partition, base, appended = self._written[self._slots[place]]
+        return RecordMetadata(
+            topic,
+            partition,
+            base + self._indices[place] if base >= 0 else -1,
+            appended if appended >= 0 else self._times[place],
+        )
+
+    def __iter__(self) -> Iterator[RecordMetadata]:
+        return map(self.at, range(len(self)))
+
+
+class Written(Sequence[RecordMetadata]):
+    """A sequence of `RecordMetadata` that makes each item when it is used.
+
+    It is read-only, holds no reference to the producer, and equals any sequence with
+    the same items. A slice is a list.
+    """
+
+    __slots__ = ("_places",)
+
+    def __init__(self, places: Runs | Places) -> None:
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, at: int, /) -> RecordMetadata: ...
+
+    @overload
+    def __getitem__(self, at: slice, /) -> list[RecordMetadata]: ...
+
+    def __getitem__(self, at: int | slice, /) -> RecordMetadata | list[RecordMetadata]:
+        places = range(len(self))[at]
+        if isinstance(places, range):
+            return [self._places.at(place) for place in places]
+        return self._places.at(places)
+
+    def __iter__(self) -> Iterator[RecordMetadata]:
+        return iter(self._places)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str | bytes):
@@ -224,10 +289,10 @@ class Written(Sequence[RecordMetadata]):
 
 
 class SentValues:
-    """The records that one `send_many` has taken in so far.
+    """The values that one `send_many` has taken in so far.
 
     Attributes:
-        count: records taken in.
+        count: values taken in.
     """
 
     def __init__(self) -> None:
@@ -235,54 +300,114 @@ class SentValues:
         # Runs of records with one receipt: the receipt, the index of the first record
         # there, their number, their timestamp.
         self._runs: list[tuple[Receipt, int, int, int]] = []
-        self._failures: dict[int, Exception] = {}
+        self._rest: tuple[int, Exception] | None = None
 
     def add(self, delivery: Delivery) -> None:
-        """Add the next record."""
+        """Add the next value."""
         receipt, index, timestamp = delivery.place()
         self.add_run((receipt, index, 1, timestamp))
 
     def add_run(self, run: tuple[Receipt, int, int, int]) -> None:
-        """Add the next records, as `OpenBatches.take_values` returns them."""
+        """Add the next values, as `OpenBatches.take_values` returns them."""
         self._runs.append(run)
         self.count += run[2]
 
     def fail_rest(self, total: int, error: Exception) -> None:
-        """Fail the rest of ``total`` records, which could not be taken in."""
-        self._failures = dict.fromkeys(range(self.count, total), error)
+        """Fail the rest of ``total`` values, which could not be taken in."""
+        self._rest = total - self.count, error
 
     async def outcome(self) -> Sequence[RecordMetadata]:
         """Wait for all, and return where each was written.
 
         Raises:
-            DeliveriesFailed: some records failed.
+            DeliveriesFailed: some failed.
         """
-        await settled([run[0] for run in self._runs])
-        if self._failures or any(
-            receipt.error is not None or receipt.moved is not None
-            for receipt, _, _, _ in self._runs
-        ):
-            return self._one_by_one()
-        return Written(_written(run) for run in self._runs)
+        receipts = [run[0] for run in self._runs]
+        await settled(receipts)
+        if self._rest is None and _all_written(receipts):
+            return Written(Runs(_written(run) for run in self._runs))
+        return _one_by_one(
+            (
+                Delivery(receipt, index, timestamp)
+                for receipt, first, count, timestamp in self._runs
+                for index in range(first, first + count)
+            ),
+            self._rest,
+        )
 
-    def _one_by_one(self) -> Sequence[RecordMetadata]:
-        done: dict[int, RecordMetadata] = {}
-        number = 0
-        for receipt, first, count, timestamp in self._runs:
-            for index in range(first, first + count):
-                delivery = Delivery(receipt, index, timestamp)
-                error = delivery.exception()
-                if error is None:
-                    done[number] = delivery.result()
-                else:
-                    self._failures[number] = error
-                number += 1
-        if self._failures:
-            raise DeliveriesFailed.of(self._failures, done)
-        return Written(
+
+class SentRecords:
+    """The records of any shape that one `send_many` has taken in so far.
+
+    Args:
+        length: how many there are.
+
+    Attributes:
+        places: where each went.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.places: RowReceipts = RowReceipts(length, has_times=True)
+        self._length = length
+        self._rest: tuple[int, Exception] | None = None
+
+    def add(self, delivery: Delivery) -> None:
+        """Add the next record, which was taken in by itself."""
+        self.places.add(*delivery.place())
+
+    def fail_rest(self, error: Exception) -> None:
+        """Fail the records that could not be taken in."""
+        self._rest = self._length - self.places.count, error
+
+    async def outcome(self) -> Sequence[RecordMetadata]:
+        """Wait for all, and return where each was written.
+
+        Raises:
+            DeliveriesFailed: some failed.
+        """
+        places = self.places
+        await settled(places.receipts)
+        if self._rest is None and _all_written(places.receipts):
+            return Written(Places(places))
+        slots = memoryview(places.slots).cast("i")[: places.count]
+        indices = memoryview(places.indices).cast("i")
+        times = memoryview(places.times).cast("q")
+        return _one_by_one(
+            (
+                Delivery(places.receipts[slot], indices[number], times[number])
+                for number, slot in enumerate(slots)
+            ),
+            self._rest,
+        )
+
+
+def _all_written(receipts: Iterable[Receipt]) -> bool:
+    return all(receipt.error is None and receipt.moved is None for receipt in receipts)
+
+
+def _one_by_one(
+    deliveries: Iterable[Delivery], rest: tuple[int, Exception] | None
+) -> Sequence[RecordMetadata]:
+    done: dict[int, RecordMetadata] = {}
+    failures: dict[int, Exception] = {}
+    number = 0
+    for number, delivery in enumerate(deliveries, 1):
+        error = delivery.exception()
+        if error is None:
+            done[number - 1] = delivery.result()
+        else:
+            failures[number - 1] = error
+    if rest is not None:
+        count, error = rest
+        failures |= dict.fromkeys(range(number, number + count), error)
+    if failures:
+        raise DeliveriesFailed.of(failures, done)
+    return Written(
+        Runs(
             (made.topic, made.partition, made.offset, 1, made.timestamp)
             for made in done.values()
         )
+    )
 
 
 def _written(run: tuple[Receipt, int, int, int]) -> Run:

@@ -30,10 +30,12 @@ from kafkaio._machines.accumulator import Accumulator, PlainRecord
 from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.bulk import (
+    SentRecords,
     SentValues,
     TableArguments,
     TableDelivery,
     TableRows,
+    made,
     plan,
 )
 from kafkaio._producer.delivery import Delivery
@@ -359,25 +361,22 @@ class Intake:
             plain = list(values)
             if self.open_batches.are_plain(plain):
                 return await self._send_values(name, plain)
+            if self.open_batches.are_records(plain):
+                return await self._send_records(name, plain)
         planned = await self._planned(name, plan(topic, values, self._records))
-        sent = SentValues()
-        try:
-            for partition, record in planned:
-                sent.add(await self._enqueue(name, partition, record, TURN_BYTES))
-        except Exception as error:  # noqa: BLE001 - raised with the others
-            sent.fail_rest(len(planned), error)
-        return await sent.outcome()
+        return await self._send_records(name, planned)
 
     async def _planned(
         self, topic: str, planned: Iterable[tuple[int | None, PlainRecord | Draft]]
-    ) -> list[tuple[int | None, PlainRecord]]:
+    ) -> list[object]:
         """Return all records, serialized one after the other, when their turn has come.
 
         One after the other, because the first one waits for a schema that the others
         then find in a cache; and a thousand at once would be as many requests if there
         is no cache.
         """
-        waits, records = self._waits, []
+        waits = self._waits
+        records: list[object] = []
         call = waits.enter(topic, self) if topic in self._waiting else None
         try:
             for partition, made in planned:
@@ -424,6 +423,30 @@ class Intake:
                     sent.add_run(run)
         except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(values), error)
+        return await sent.outcome()
+
+    async def _send_records(
+        self, topic: str, records: list[object]
+    ) -> Sequence[RecordMetadata]:
+        # Each is a value, a `NewRecord`, or what `_planned` returned.
+        open_batches = self.open_batches
+        sent = SentRecords(len(records))
+        places = sent.places
+        try:
+            while places.count < len(records):
+                if not open_batches.take_records(
+                    topic, records, places.count, places, _TURN_BYTES_MANY
+                ):
+                    each = records[places.count]
+                    if isinstance(each, tuple):
+                        partition, record = each
+                    else:
+                        partition, record = made(self._records.make, topic, each)
+                    sent.add(
+                        await self._enqueue(topic, partition, record, _TURN_BYTES_MANY)
+                    )
+        except Exception as error:  # noqa: BLE001 - raised with the others
+            sent.fail_rest(error)
         return await sent.outcome()
 
     # ---- the rows of a table ---------------------------------------------------------

@@ -30,25 +30,29 @@ cdef class RowReceipts:
     cdef readonly list receipts
     cdef readonly bytearray slots
     cdef readonly bytearray indices
+    cdef readonly bytearray times
     cdef readonly Py_ssize_t count
     cdef Py_ssize_t _length
+    cdef bint _has_times
     cdef dict _slots
 
-    def __init__(self, Py_ssize_t length):
+    def __init__(self, Py_ssize_t length, *, bint has_times=False):
         if not 0 <= length <= 0x7FFFFFFF:
             raise UsageError(f"there cannot be {length} rows")
         self.receipts = []
         self.slots = bytearray(length * 4)
         self.indices = bytearray(length * 4)
+        self.times = bytearray(length * 8 if has_times else 0)
+        self._has_times = has_times
         self.count = 0
         self._length = length
         self._slots = {}
 
-    def add(self, Receipt receipt not None, Py_ssize_t index):
-        """Note where the next row went."""
+    def add(self, Receipt receipt not None, Py_ssize_t index, int64_t time=0):
+        """Note where the next row went, and its timestamp."""
         if self.count >= self._length:
             raise UsageError(f"there are only {self._length} rows")
-        self.put(self.slot_of(receipt), index)
+        self.put(self.slot_of(receipt), index, time)
 
     cdef int32_t slot_of(self, Receipt receipt) except -1:
         slot = self._slots.get(receipt)
@@ -57,9 +61,11 @@ cdef class RowReceipts:
             self.receipts.append(receipt)
         return slot
 
-    cdef inline void put(self, int32_t slot, Py_ssize_t index) noexcept:
+    cdef inline void put(self, int32_t slot, Py_ssize_t index, int64_t time) noexcept:
         (<int32_t *>PyByteArray_AS_STRING(self.slots))[self.count] = slot
         (<int32_t *>PyByteArray_AS_STRING(self.indices))[self.count] = <int32_t>index
+        if self._has_times:
+            (<int64_t *>PyByteArray_AS_STRING(self.times))[self.count] = time
         self.count += 1
 
 
@@ -221,6 +227,83 @@ cdef inline Py_ssize_t append_plain(
     if index >= 0:
         put_plain_headers(writer._data + (writer.size_bytes - HEADER_SIZE - trailer), headers)
     return index
+
+
+cdef struct Parts:
+    # The parts of a record: borrowed references of the record.
+    PyObject *timestamp
+    PyObject *key
+    PyObject *value
+    PyObject *headers
+    PyObject *partition
+
+
+cdef object NEW_RECORD = NewRecord
+cdef object NO_HEADERS = ()
+
+
+cdef Py_ssize_t new_record_slot(str name) except -1:
+    cdef Py_ssize_t offset = kafkaio_slot_offset(getattr(NewRecord, name))
+    if offset <= 0:
+        raise ImportError(f"kafkaio.NewRecord keeps {name} in no slot")
+    return offset
+
+
+cdef Py_ssize_t NEW_TIMESTAMP = new_record_slot("timestamp")
+cdef Py_ssize_t NEW_KEY = new_record_slot("key")
+cdef Py_ssize_t NEW_VALUE = new_record_slot("value")
+cdef Py_ssize_t NEW_HEADERS = new_record_slot("headers")
+cdef Py_ssize_t NEW_PARTITION = new_record_slot("partition")
+
+
+cdef inline PyObject *slot_at(object record, Py_ssize_t offset) noexcept:
+    return (<PyObject **>(<char *><PyObject *>record + offset))[0]
+
+
+cdef bint parts_of(object record, Parts *parts) noexcept:
+    # Finds the parts of a `NewRecord`, a pair as `take_records` has it, or a value;
+    # false if it is none of these. Runs no Python code.
+    cdef PyObject *plain
+    if type(record) is NEW_RECORD:
+        parts.timestamp = slot_at(record, NEW_TIMESTAMP)
+        parts.key = slot_at(record, NEW_KEY)
+        parts.value = slot_at(record, NEW_VALUE)
+        parts.headers = slot_at(record, NEW_HEADERS)
+        parts.partition = slot_at(record, NEW_PARTITION)
+        # A slot is empty in an object whose __init__ did not run.
+        return (
+            parts.timestamp != NULL
+            and parts.key != NULL
+            and parts.value != NULL
+            and parts.headers != NULL
+            and parts.partition != NULL
+        )
+    if type(record) is tuple and PyTuple_GET_SIZE(record) == 2:
+        plain = PyTuple_GET_ITEM(record, 1)
+        if type(<object>plain) is not tuple or PyTuple_GET_SIZE(<object>plain) != 4:
+            return False
+        parts.partition = PyTuple_GET_ITEM(record, 0)
+        parts.timestamp = PyTuple_GET_ITEM(<object>plain, 0)
+        parts.key = PyTuple_GET_ITEM(<object>plain, 1)
+        parts.value = PyTuple_GET_ITEM(<object>plain, 2)
+        parts.headers = PyTuple_GET_ITEM(<object>plain, 3)
+        return True
+    if record is None or type(record) is bytes:
+        parts.timestamp = parts.key = parts.partition = <PyObject *>None
+        parts.value = <PyObject *>record
+        parts.headers = <PyObject *>NO_HEADERS
+        return True
+    return False
+
+
+cdef inline int64_t plain_number(object number, int64_t end) noexcept:
+    # An int from 0 up to `end`; -1 for anything else.
+    cdef int overflow = 0
+    cdef int64_t found
+    if type(number) is not int:
+        return -1
+    found = PyLong_AsLongLongAndOverflow(number, &overflow)
+    return found if overflow == 0 and 0 <= found < end else -1
 
 
 @cython.final
@@ -446,6 +529,83 @@ cdef class OpenBatches:
         batch.receipt.count = writer.count
         return batch.receipt, first, writer.count - first, time
 
+    def take_records(
+        self,
+        str topic not None,
+        list records not None,
+        Py_ssize_t start,
+        RowReceipts places not None,
+        int64_t most,
+    ):
+        """Take records in, for as long as a batch is open for the next one."""
+        cdef Py_ssize_t number = start
+        cdef int64_t now
+        if start < 0 or not places._has_times or PyList_GET_SIZE(records) - start > places._length - places.count:
+            raise UsageError(f"there are no such records from {start} on")
+        now = self.now_ms()
+        # The clock may have run Python code; from here on, none runs.
+        found = self._topics.get(topic)
+        if found is None:
+            return 0
+        while (
+            number < PyList_GET_SIZE(records)
+            and self.taken < most
+            and self.take_record(<TopicBatches>found, <object>PyList_GET_ITEM(records, number), now, places)
+        ):
+            number += 1
+        return number - start
+
+    cdef inline bint take_record(
+        self, TopicBatches topic, object record, int64_t now, RowReceipts places
+    ) except -1:
+        cdef Parts parts
+        cdef OpenBatch batch
+        cdef int64_t time = now
+        cdef int64_t number
+        cdef Py_ssize_t at, before, index, size, trailer
+        cdef bint is_sticky = False
+        if not parts_of(record, &parts):
+            return False
+        if parts.timestamp != <PyObject *>None:
+            time = plain_number(<object>parts.timestamp, MAX_INT64)
+            if time < 0:
+                return False
+        size = self.size_of(<object>parts.value, <object>parts.key, <object>parts.headers, &trailer)
+        if size < 0:
+            return False
+        if parts.partition != <PyObject *>None:
+            number = plain_number(<object>parts.partition, PyList_GET_SIZE(topic.batches))
+            if number < 0:
+                return False
+            at = <Py_ssize_t>number
+        elif parts.key != <PyObject *>None and not self._ignore_keys:
+            at = partition_of(<bytes>parts.key, <int32_t>PyList_GET_SIZE(topic.batches))
+        else:
+            at = topic.sticky
+            if at < 0 or topic.sticky_left <= 0:
+                return False
+            is_sticky = True
+        batch = open_batch_of(topic, at)
+        if batch is None or batch.writer.size_bytes + size > batch.limit:
+            return False
+        before = batch.writer.size_bytes
+        index = append_plain(
+            batch.writer, time, <object>parts.key, <object>parts.value, <object>parts.headers, trailer
+        )
+        if index < 0:
+            return False
+        before = batch.writer.size_bytes - before
+        self.taken += before
+        if is_sticky:
+            topic.sticky_left -= before
+            topic.sticky_taken += before
+        batch.receipt.count = index + 1
+        if batch.places is not places:
+            batch.slot = places.slot_of(batch.receipt)
+            batch.places = places
+        places.put(batch.slot, index, time)
+        return True
+
     def take_rows(
         self,
         str topic,
@@ -517,7 +677,7 @@ cdef class OpenBatches:
             if batch.places is not places:
                 batch.slot = places.slot_of(batch.receipt)
                 batch.places = places
-            places.put(batch.slot, index)
+            places.put(batch.slot, index, 0)
         return end - start
 
     def are_plain(self, list values not None):
@@ -525,6 +685,22 @@ cdef class OpenBatches:
         cdef Py_ssize_t trailer
         for value in values:
             if self.size_of(value, None, (), &trailer) < 0:
+                return False
+        return True
+
+
+    def are_records(self, list values not None):
+        """Whether an open batch could take each of these."""
+        cdef Parts parts
+        cdef Py_ssize_t trailer
+        for value in values:
+            if type(value) is tuple or not parts_of(value, &parts):
+                return False
+            if self.size_of(<object>parts.value, <object>parts.key, <object>parts.headers, &trailer) < 0:
+                return False
+            if parts.timestamp != <PyObject *>None and plain_number(<object>parts.timestamp, MAX_INT64) < 0:
+                return False
+            if parts.partition != <PyObject *>None and plain_number(<object>parts.partition, 0x80000000) < 0:
                 return False
         return True
 

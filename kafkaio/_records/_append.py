@@ -21,7 +21,7 @@ from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter
 from kafkaio._records._receipts import Delivery, Receipt
 from kafkaio.errors import UsageError
-from kafkaio.types import Header
+from kafkaio.types import Header, NewRecord
 
 EnqueueT = TypeVar("EnqueueT", bound=Callable[..., Delivery])
 
@@ -47,32 +47,37 @@ class _TopicBatches:
 
 @public("kafkaio")
 class RowReceipts:
-    """The receipt of each row of a table, and its index there.
+    """The receipt of each row of a table, or of each record, and its index there.
 
     Args:
         length: the most rows that it can hold.
+        has_times: whether it keeps their timestamps as well. Those of the rows of a
+            table are in its columns.
 
     Attributes:
         receipts: the receipts, each once.
         slots: 32-bit integers: for each row, the index of its receipt among these.
         indices: 32-bit integers: for each row, its index in the receipt.
+        times: 64-bit integers: the timestamp that each row was sent with; empty without
+            ``has_times``.
         count: rows so far.
     """
 
-    __slots__ = ("_length", "_slots", "count", "indices", "receipts", "slots")
+    __slots__ = ("_length", "_slots", "count", "indices", "receipts", "slots", "times")
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, *, has_times: bool = False) -> None:
         if not 0 <= length <= _MAX_INT32:
             raise UsageError(f"there cannot be {length} rows")
         self.receipts: list[Receipt] = []
         self.slots: bytearray = bytearray(length * 4)
         self.indices: bytearray = bytearray(length * 4)
+        self.times: bytearray = bytearray(length * 8 if has_times else 0)
         self.count: int = 0
         self._length = length
         self._slots: dict[Receipt, int] = {}
 
-    def add(self, receipt: Receipt, index: int) -> None:
-        """Note where the next row went.
+    def add(self, receipt: Receipt, index: int, time: int = 0) -> None:
+        """Note where the next row went, and its timestamp.
 
         Raises:
             UsageError: there are more rows than expected.
@@ -85,6 +90,8 @@ class RowReceipts:
             self.receipts.append(receipt)
         memoryview(self.slots).cast("i")[self.count] = slot
         memoryview(self.indices).cast("i")[self.count] = index
+        if self.times:
+            memoryview(self.times).cast("q")[self.count] = time
         self.count += 1
 
 
@@ -311,6 +318,53 @@ class OpenBatches:
         receipt.count = writer.count
         return receipt, first, writer.count - first, timestamp
 
+    def take_records(
+        self,
+        topic: str,
+        records: list[object],
+        start: int,
+        places: RowReceipts,
+        most: int,
+    ) -> int:
+        """Take records in, for as long as a batch is open for the next one.
+
+        Args:
+            topic: the topic.
+            records: what `are_records` accepts, and pairs of a partition (None to
+                choose one) and of the timestamp, key, value and headers of a record.
+            start: index of the first one to take.
+            places: gets the receipt of each record, and its timestamp.
+            most: no record is taken while ``taken`` is at least this.
+
+        Returns:
+            How many were taken.
+
+        Raises:
+            UsageError: the records do not exist, or have no room in ``places``.
+        """
+        # Checked before the first record, so that none is in a batch without its
+        # receipt in `places`.
+        if start < 0 or places.count + len(records) - start > len(places.times) // 8:
+            raise UsageError(f"there are no such records from {start} on")
+        now = self._clock() // 1_000_000
+        for number in range(start, len(records)):
+            parts = _parts_of(records[number])
+            if self.taken >= most or parts is None:
+                return number - start
+            timestamp, key, value, headers, partition = parts
+            delivery = self.take(
+                topic,
+                value,
+                key,
+                headers,
+                now if timestamp is None else timestamp,
+                partition,
+            )
+            if delivery is None:
+                return number - start
+            places.add(*delivery.place())
+        return max(len(records) - start, 0)
+
     def take_rows(  # noqa: PLR0913 - called once for thousands of rows
         self,
         topic: str | None,
@@ -372,6 +426,28 @@ class OpenBatches:
         """Return whether an open batch could take each of these values."""
         return all(self._size_of(value, None, ()) >= 0 for value in values)
 
+    def are_records(self, values: list[object]) -> bool:
+        """Return whether an open batch could take each of these.
+
+        Each is a value, or a `kafkaio.NewRecord` whose fields are of plain types.
+        """
+        return all(self._is_record(value) for value in values)
+
+    def _is_record(self, value: object) -> bool:
+        if type(value) is tuple:
+            return False
+        parts = _parts_of(value)
+        if parts is None:
+            return False
+        timestamp, key, value, headers, partition = parts
+        plain = _plain_headers(headers)
+        return (
+            plain is not None
+            and self._size_of(value, key, plain) >= 0
+            and (timestamp is None or _is_from_0(timestamp, _MAX_INT64))
+            and (partition is None or _is_from_0(partition, _MAX_INT32 + 1))
+        )
+
     def _took(
         self, topic_batches: _TopicBatches, size: int, *, is_sticky: bool
     ) -> None:
@@ -395,6 +471,30 @@ class OpenBatches:
         for name, field in headers:
             size += HEADER_OVERHEAD + len(name.encode()) + len(field or b"")
         return size if size <= self._largest else -1
+
+
+def _parts_of(
+    record: object,
+) -> tuple[object, object, object, object, object] | None:
+    """Return timestamp, key, value, headers and partition; None if not plain."""
+    if type(record) is NewRecord:
+        return (
+            record.timestamp,
+            record.key,
+            record.value,
+            record.headers,
+            record.partition,
+        )
+    if type(record) is tuple:
+        partition, (timestamp, key, value, headers) = record
+        return timestamp, key, value, headers, partition
+    if record is None or type(record) is bytes:
+        return None, None, record, (), None
+    return None
+
+
+def _is_from_0(number: object, end: int) -> bool:
+    return type(number) is int and 0 <= number < end
 
 
 class _IntakePort(Protocol):

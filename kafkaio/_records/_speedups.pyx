@@ -52,8 +52,8 @@ from kafkaio._records._layout import BATCH_HEADER_SIZE, MAX_HEADERS, MIN_RECORD_
 from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
 from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
 from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
+from kafkaio.types import NewRecord, TimestampType, TopicPartition
 from kafkaio.types import Record as TypedRecord
-from kafkaio.types import TimestampType, TopicPartition
 
 __all__ = [
     "Acquired",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 
 import kafkaio
 from kafkaio.aiokafka import errors
@@ -59,22 +60,40 @@ def translated(
         return cause if isinstance(cause, Exception) else error
     if not isinstance(error, kafkaio.KafkaError) or isinstance(error, _AS_THEY_ARE):
         return error
+    return made(_kind_of(error, closed, late), error)
+
+
+def _kind_of(
+    error: kafkaio.KafkaError, closed: type[Exception], late: type[errors.KafkaError]
+) -> type[Exception]:
+    if isinstance(error, kafkaio.TransactionAborted):
+        # A commit of aiokafka raises what the transaction cannot be committed for. One
+        # that took too long looks to it like a newer producer.
+        cause = error.__cause__
+        if error.reason == "timed out":
+            return errors.ProducerFenced
+        if isinstance(cause, kafkaio.KafkaError):
+            return _kind_of(cause, closed, late)
+    if isinstance(error, kafkaio.DeliveryTimeout):
+        # A record of aiokafka fails by what has failed last; a time limit it is, too.
+        last = error.__cause__
+        if not isinstance(last, kafkaio.KafkaError):
+            return _both(errors.RequestTimedOutError, late)
+        return _both(_kind_of(last, closed, late), late)
     if isinstance(error, kafkaio.ClosedError):
-        kind: type[Exception] = closed
-    elif isinstance(error, kafkaio.BrokerError):
-        kind = _of_broker(error)
-    elif isinstance(error, kafkaio.KafkaTimeout) and not isinstance(
+        return closed
+    if isinstance(error, kafkaio.BrokerError):
+        return _of_broker(error)
+    if isinstance(error, kafkaio.KafkaTimeout) and not isinstance(
         error, kafkaio.RequestTimeout
     ):
-        kind = late
-    else:
-        kind = next(
-            (theirs for ours, theirs in _KINDS if isinstance(error, ours)),
-            errors.KafkaError,
-        )
-        if isinstance(error, kafkaio.RecordTooLarge) and error.topic_partition:
-            kind = errors.RecordTooLargeError
-    return _made(kind, error)
+        return late
+    if isinstance(error, kafkaio.RecordTooLarge) and error.topic_partition:
+        return errors.RecordTooLargeError
+    return next(
+        (theirs for ours, theirs in _KINDS if isinstance(error, ours)),
+        errors.KafkaError,
+    )
 
 
 #: What is returned as it is.
@@ -112,18 +131,18 @@ def _of_broker(error: kafkaio.BrokerError) -> type[errors.KafkaError]:
     return errors.for_code(error.code)
 
 
-def _made(kind: type[Exception], error: kafkaio.KafkaError) -> Exception:
-    """Return an exception of ``kind`` that says what ``error`` says."""
+def made(kind: type[Exception], error: kafkaio.KafkaError) -> Exception:
+    """Return an exception of ``kind`` that says what ``error`` says, its cause."""
     if isinstance(error, kafkaio.AuthenticationError):
         # aiokafka logs the refusal and raises that no server could be reached.
         kind = _both(kind, errors.KafkaConnectionError)
     both = _both(kind, type(error))
-    made = restored(both, error.args, vars(error))
+    found = restored(both, error.args, vars(error))
     if kind is not errors.UnknownError:
         # Whether it can be retried is then what aiokafka says of the class.
-        vars(made).pop("retriable", None)
-    made.__cause__ = error
-    return made
+        vars(found).pop("retriable", None)
+    found.__cause__ = error
+    return found
 
 
 #: The classes that were made: at most one for each two classes.
@@ -134,30 +153,28 @@ def _both(kind: type[Exception], other: type[Exception]) -> type[Exception]:
     """Return ``kind`` if it is a subclass of ``other``, else a class that is both."""
     if issubclass(kind, other):
         return kind
-    if (made := _MADE.get((kind, other))) is None:
+    if (found := _MADE.get((kind, other))) is None:
+        parts = (*getattr(kind, "_parts", (kind,)), other)
         attributes = {
             "__module__": kind.__module__,
             "__doc__": kind.__doc__,
-            "__reduce__": _reduced(kind, other),
+            "__reduce__": _reduce,
+            "_parts": parts,
         }
-        made = type(kind.__name__, (kind, other), attributes)
-        _MADE[kind, other] = made
-    return made
+        found = type(kind.__name__, (kind, other), attributes)
+        _MADE[kind, other] = found
+    return found
 
 
-def _reduced(kind: type[Exception], other: type[Exception]) -> object:
-    """Return ``__reduce__`` for a class that is made here, which cannot be imported."""
-
-    def reduce(self: Exception) -> tuple[object, ...]:
-        return _restored, (kind, other, self.args, vars(self))
-
-    return reduce
+def _reduce(self: Exception) -> tuple[object, ...]:
+    # A class that is made here cannot be imported; those that it is made of can.
+    parts: tuple[type[Exception], ...] = getattr(type(self), "_parts", ())
+    return _restored, (parts, self.args, vars(self))
 
 
 def _restored(
-    kind: type[Exception],
-    other: type[Exception],
+    parts: tuple[type[Exception], ...],
     args: tuple[object, ...],
     attributes: dict[str, object],
 ) -> Exception:
-    return restored(_both(kind, other), args, attributes)
+    return restored(reduce(_both, parts), args, attributes)

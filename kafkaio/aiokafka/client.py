@@ -12,10 +12,11 @@ from enum import IntEnum
 
 import kafkaio
 from kafkaio import messages
+from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._hosts import collect_hosts
 from kafkaio.aiokafka._options import check_loop, connection_options, loop_of
-from kafkaio.aiokafka._translation import translating
+from kafkaio.aiokafka._translation import made, translated, translating
 from kafkaio.aiokafka.abc import AbstractTokenProvider
 from kafkaio.aiokafka.cluster import ClusterMetadata
 from kafkaio.aiokafka.util import create_task
@@ -40,6 +41,7 @@ class CoordinationType(IntEnum):
     TRANSACTION = 1
 
 
+@public("kafkaio.aiokafka")
 class AIOKafkaClient:
     """Knows a cluster, and sends single requests to its brokers.
 
@@ -155,16 +157,24 @@ class AIOKafkaClient:
         The bootstrap servers are tried again and again for ``request_timeout_ms``.
 
         Raises:
-            KafkaConnectionError: none of them answered in time, or they refuse the
-                login: then it is an AuthenticationFailedError, too.
+            KafkaConnectionError: none of them answered in time as a broker does; if
+                they refuse the login, it is an AuthenticationFailedError, too.
             ValueError: an option is impossible.
         """
         check_loop(self._loop)
         if self._native is not None:
             return
         native = kafkaio.Client(**self._options)
-        with translating(late=errors.KafkaConnectionError):
+        try:
             await native.start(timeout=self._timeout)
+        except kafkaio.UsageError:
+            raise
+        except kafkaio.KafkaError as error:
+            # Whatever the reason: aiokafka has one class for it.
+            kind = type(translated(error))
+            if not issubclass(kind, errors.KafkaConnectionError):
+                kind = errors.KafkaConnectionError
+            raise made(kind, error) from error
         self._native = native
         self._merged = 0
 
@@ -346,8 +356,8 @@ class AIOKafkaClient:
 
         Args:
             node_id: the broker.
-            request: a request of `kafkaio.messages`. Those of ``aiokafka.protocol`` are
-                not there.
+            request: a request of ``kafkaio.messages``: ``aiokafka.protocol`` is not
+                there.
             group: has no effect.
 
         Raises:

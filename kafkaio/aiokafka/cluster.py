@@ -232,7 +232,9 @@ def _bootstrap_brokers(servers: object) -> dict[str, BrokerMetadata]:
         return {}
     return {
         f"bootstrap-{number}": BrokerMetadata(f"bootstrap-{number}", host, port, None)
-        for number, (host, port, _) in enumerate(collect_hosts(servers))
+        for number, (host, port, _) in enumerate(
+            collect_hosts(servers, randomize=False)
+        )
     }
 
 

@@ -32,13 +32,13 @@ class KafkaioInstrumentor(
     """Gives every object of kafkaio an `OpenTelemetryObserver`.
 
     It applies to each producer, consumer, share consumer, admin and client that is made
-    after `instrument` was called, beside the observers that the object is given. An
+    after ``instrument`` was called, beside the observers that the object is given. An
     object that is given an `OpenTelemetryObserver` keeps that one alone. Contexts go
     with the records, and handlers of ``run`` and `kafkaio.exactly_once` work in spans.
 
     There is one instrumentor in a process: each call of the class returns it.
 
-    `instrument` takes these arguments by keyword:
+    ``instrument`` takes these arguments by keyword:
 
     - ``tracer_provider``, ``meter_provider``: make the spans and the metrics; the
       global ones by default.
@@ -48,9 +48,9 @@ class KafkaioInstrumentor(
       ``none``) and ``OTEL_PYTHON_KAFKAIO_PROPAGATE`` (``true`` or ``false``) of the
       environment have other defaults for the first two.
 
-    `instrument` raises ArgumentValueError if one of these has an impossible value, and
-    TypeError for any other argument. `uninstrument` ends the calls of the observer, in
-    objects that exist, too.
+    ``instrument`` raises ArgumentValueError if one of these has an impossible value,
+    and TypeError for any other argument. ``uninstrument`` ends the calls of the
+    observer, in objects that exist, too.
     """
 
     def __init__(self) -> None:

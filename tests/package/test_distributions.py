@@ -27,6 +27,8 @@ WHEEL_BYTES = 7_300_000
 INSTALLED_BYTES = 18_000_000
 #: Of the compiled module: six times as large with debug information.
 MODULE_BYTES = 1_000_000
+#: Seconds since 1970: when the files of a reproducible build were made.
+EPOCH = 1_700_000_000
 #: What only a checkout needs.
 CHECKOUT_ONLY = {".gitignore", ".pre-commit-config.yaml"}
 
@@ -41,6 +43,7 @@ class Built:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     place = tmp_path_factory.mktemp("dist")
     env = dict(os.environ)
+    env["SOURCE_DATE_EPOCH"] = str(EPOCH)
     # A sanitizer's or a debugger's flags make another module than a release has.
     env.pop("CFLAGS", None)
     env.pop("KAFKAIO_NO_EXTENSION", None)
@@ -161,6 +164,16 @@ def test_the_source_archive_has_all_that_is_tracked(built: Built) -> None:
     made = {"PKG-INFO", "setup.cfg"}
     beside = {name for name in files - tracked() - made if ".egg-info/" not in name}
     assert not beside
+
+
+def test_the_source_archive_says_nothing_about_its_build(built: Built) -> None:
+    with tarfile.open(built.archive) as archive:
+        members = archive.getmembers()
+    assert {member.mtime for member in members} == {EPOCH}
+    assert {(it.uid, it.gid, it.uname, it.gname) for it in members} == {(0, 0, "", "")}
+    names = [member.name for member in members]
+    assert names == sorted(names)
+    assert built.archive.read_bytes()[4:8] == EPOCH.to_bytes(4, "little")  # gzip's own
 
 
 def test_an_index_shows_where_to_go(metadata: Message) -> None:

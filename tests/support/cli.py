@@ -93,6 +93,18 @@ def run_at_terminal(
         typed: what comes from a pipe at stdin; None to have the terminal there, too.
         columns: the width of the terminal.
     """
+    code, printed = printed_at_terminal(*words, typed=typed, columns=columns)
+    return Result(code, screen(printed), "")
+
+
+def printed_at_terminal(
+    *words: str, typed: str | None = None, columns: int = 150
+) -> tuple[int, str]:
+    """Run a command as `run_at_terminal` does.
+
+    Returns:
+        The exit code, and all that it wrote, colours and movements included.
+    """
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     received = bytearray()
@@ -114,7 +126,7 @@ def run_at_terminal(
         os.close(theirs)
         reader.join()
         os.close(ours)
-    return Result(int(code), screen(received.decode()), "")
+    return int(code), received.decode()
 
 
 def _answer(handle: int, received: bytearray) -> None:

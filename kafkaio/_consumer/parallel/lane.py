@@ -24,19 +24,23 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from kafkaio._arguments import count_of, seconds_of
 from kafkaio._consumer.batch import Batch, Piece, size_of
-from kafkaio._consumer.parallel.ports import DividingPort
-from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._consumer.parallel.ports import LanesPort
+from kafkaio._consumer.reading.iterators import RecordStream
+from kafkaio._consumer.reading.progress import HandedOut, Turn
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller
-from kafkaio._runtime.time_slice import TimeSlice
+from kafkaio._runtime.time_slice import SLICE, TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ArgumentValueError, PartitionLost, UsageError
-from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
+from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
 T = TypeVar("T")
+
+#: Records that a lane hands out at most before it looks at what is due.
+_ALLOWANCE = 256
 
 #: An argument of `Lane.commit`: a finished record or batch, or the next offset to read.
 LaneCommit: TypeAlias = (
@@ -101,7 +105,7 @@ class Track:
     def __init__(
         self,
         owner: LaneOwnerPort,
-        consumer: DividingPort,
+        consumer: LanesPort,
         tp: TopicPartition,
         number: int | None,
     ) -> None:
@@ -129,6 +133,9 @@ class Track:
         #: Decides when a body with records at hand gives the event loop a turn.
         self.time_slice: TimeSlice = consumer.time_slice
         self._wakeup = Wakeup()
+        #: Hands out the records one by one, without a coroutine where one is at hand.
+        self._turn: Turn = self.reader.turn(self._refill)
+        self.stream: RecordStream = RecordStream(self._turn.handout, self.next)
 
     def wake(self) -> None:
         """Wake the body, if it waits."""
@@ -176,6 +183,45 @@ class Track:
             return False
         return not self.has_stopped or self.owner.awaits_commit(self.tp)
 
+    def _refill(self) -> bool:
+        # Called by the handout when its credit or its chunk is used up. Returns whether
+        # it can go on without a wait; `next` does what may wait or end the lane.
+        if (
+            self.is_ending
+            or self.is_over
+            or not self.has_taken
+            or self.time_slice.is_over
+            or self._is_interrupted()
+        ):
+            return False
+        self.reader.step_of(self.tp)
+        return self._find(self.time_slice.end - self.time_slice.clock())
+
+    def _is_interrupted(self) -> bool:
+        return not self._consumer.may_read or bool(self.reader.errors)
+
+    def _find(self, seconds: float) -> bool:
+        found = self.reader.find_of(self.tp, self._turn)
+        if found:
+            self._turn.handout.grant(_ALLOWANCE, seconds)
+        return found
+
+    async def next(self) -> AnyRecord:
+        """Return the next record; wait for it as long as it takes."""
+        while True:
+            if self.time_slice.is_over:
+                await self.time_slice.take_turn()
+            self.step()
+            # At least one record, even if the slice has just ended.
+            while self._find(SLICE):
+                # None if its deserializer has to be awaited.
+                if (record := self._turn.handout.take()) is not None:
+                    if not self.has_taken:
+                        self.has_taken = True
+                        self.taker = caller()
+                    return record
+            await self.wait()
+
     def step(self) -> None:
         """Begin a step: the records taken before are finished.
 
@@ -184,7 +230,7 @@ class Track:
         """
         # When it is over, another lane may be at work on the partition.
         if not self.is_over:
-            self.reader.ledger.finish_of(self.tp)
+            self.reader.step_of(self.tp)
         if self.is_ending or self.is_over:
             self.has_stopped = True
             self.settle()
@@ -325,20 +371,10 @@ class Lane(Generic[K_co, V_co]):
                 partition.
             UsageError: another task reads this lane.
         """
-        return (
-            self._next() if self._crossing is None else self._crossing.take(self._next)
-        )
-
-    async def _next(self) -> Record[K_co, V_co]:
-        track = self._track
-        while True:
-            if track.time_slice.is_over:
-                await track.time_slice.take_turn()
-            track.step()
-            piece = track.take(1)
-            if piece is not None:
-                return next(iter(piece))
-            await track.wait()
+        track, crossing = self._track, self._crossing
+        if crossing is not None:
+            return crossing.take(track.next)
+        return track.stream.__anext__()
 
     def batches(
         self, *, max_records: int | None = None, max_wait: float = 0.0

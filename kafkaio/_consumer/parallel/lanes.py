@@ -148,7 +148,7 @@ class Lanes:
             track.lose()
 
     def sync(self) -> None:
-        """Do nothing: lanes note finished records with each step."""
+        """Do nothing: the turns of lanes are brought up to date as the reader's is."""
 
     def committed(self) -> None:
         """End the lanes whose bodies waited only for this commit."""
@@ -241,7 +241,9 @@ class Lanes:
         check_current(track, what)
         if after is None:
             # After it is over, another lane may be at work on the partition.
-            if not track.is_over:
+            if track.is_over:
+                self._reader.sync(track.tp)
+            else:
                 self._reader.acknowledge({track.tp}, moment)
             await self._consumer.commit(ledger.finished({track.tp}), within)
         else:

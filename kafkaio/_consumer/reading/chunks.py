@@ -9,7 +9,7 @@ lost with the error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol, TypeVar
 
@@ -28,7 +28,7 @@ from kafkaio._consumer.reading.buffers import (
 )
 from kafkaio._consumer.reading.deserialization import Deserialization
 from kafkaio._consumer.reading.preparation import Preparation
-from kafkaio._consumer.reading.progress import ReadProgress
+from kafkaio._consumer.reading.progress import ReadProgress, Turn
 from kafkaio._fetching.parts import unreadable
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import FetchPoint, PartitionPosition, Positions
@@ -117,7 +117,7 @@ class Chunks:
             ends: the offset of the first record that is left out.
         """
         self._ends = ends
-        chunk = self._progress.chunk
+        chunk = self._progress.turn.buffer
         if chunk is not None and self._is_at_end(chunk):
             self.turn_over(chunk)
         for buffer in [it for it in self._buffers.ready if self._is_at_end(it)]:
@@ -151,10 +151,13 @@ class Chunks:
 
     # The order of reading
 
-    def find(self, *, may_fail: bool = True) -> bool:
+    def find(
+        self, among: Collection[TopicPartition] | None = None, *, may_fail: bool = True
+    ) -> bool:
         """Find a chunk with records, and let the handout take from it.
 
         Args:
+            among: the partitions to read; None for all.
             may_fail: whether to raise an error that comes next. Otherwise the result is
                 False, and a later step raises it.
 
@@ -164,16 +167,16 @@ class Chunks:
         Raises:
             Exception: the error that comes next.
         """
-        if (chunk := self._progress.chunk) is not None:
-            if chunk.can_hand_out:
+        if (chunk := self._progress.turn.buffer) is not None:
+            if chunk.can_hand_out and (among is None or chunk.tp in among):
                 return True
             self.turn_over(chunk)
         ready = self._buffers.ready
-        while ready:
+        while ready and (among is None or self._buffers.turn_to(among)):
             buffer = ready[0]
             is_open = bool(buffer.left) or self._open(buffer)
             if is_open and buffer.undeserialized is None:
-                self._progress.begin(buffer)
+                self._progress.begin(buffer, self._progress.turn)
                 return True
             # The caller has taken records, which an exception would lose.
             if buffer.must_raise and not may_fail:
@@ -185,7 +188,7 @@ class Chunks:
     def turn_over(self, buffer: PartitionBuffer) -> None:
         """End the turn of a partition, after a chunk or a run of chunks."""
         if buffer.left:
-            self._progress.leave()
+            self._progress.leave_partition(buffer.tp)
         else:
             self._close(buffer)
         ready = self._buffers.ready
@@ -268,7 +271,7 @@ class Chunks:
                 self._raise_failure(buffer)
                 self._buffers.drop_if_empty(buffer)
             return None
-        self._progress.begin(buffer)
+        self._progress.begin(buffer, self._progress.turn)
         assert buffer.chunk is not None
         if raw:
             piece: Piece = buffer.chunk.cut(limit)
@@ -280,6 +283,30 @@ class Chunks:
         if may_fail:
             self._raise_failure(buffer)
         return None
+
+    def find_of(self, tp: TopicPartition, turn: Turn) -> bool:
+        """Find a chunk of one partition, and let a lane's handout take from it.
+
+        Returns:
+            Whether there is one that can be handed out now.
+
+        Raises:
+            Exception: the error that comes next.
+        """
+        buffer = self._buffers.get(tp)
+        if buffer is None or not buffer.is_queued:
+            return False
+        if turn.buffer is buffer and buffer.can_hand_out:
+            return True
+        if turn.buffer is not None:
+            self.turn_over(turn.buffer)
+        is_open = bool(buffer.left) or self._open(buffer)
+        if not is_open or buffer.undeserialized is not None:
+            self._raise_failure(buffer)
+            self._buffers.drop_if_empty(buffer)
+            return False
+        self._progress.begin(buffer, turn)
+        return True
 
     def pass_over(self, tp: TopicPartition) -> None:
         """Skip markers and records of aborted transactions after the last record.
@@ -341,7 +368,7 @@ class Chunks:
         # Records were taken: the error waits for a step that has none.
         with suppress(Exception):  # the next step raises it again
             if self._open(buffer):
-                self._progress.begin(buffer)
+                self._progress.begin(buffer, self._progress.turn)
                 return take(buffer, limit)
         return None
 
@@ -400,8 +427,7 @@ class Chunks:
             self._ledger.skipped(tp, end, batch.leader_epoch)
 
     def _close(self, buffer: PartitionBuffer) -> None:
-        if self._progress.chunk is buffer:
-            self._progress.leave()
+        self._progress.leave_partition(buffer.tp)
         self._buffers.clear_chunk(buffer)
         if buffer.is_cut:
             # The rest of the batch is not here any more.

@@ -5,13 +5,19 @@ While records are handed out one by one, only two values change: the cursor of t
 `Positions` and `OffsetLedger`, are brought up to date by `ReadProgress.sync` before
 somebody reads them, and not with every record.
 
+A handout with the chunk that it takes records of is a *turn*. The reader has one, for
+iteration over all partitions; each lane that is iterated over has one for its
+partition.
+
 Invariants:
 
-- `ReadProgress.chunk` is the buffer whose chunk is the cursor of the handout. Both are
+- The buffer of a turn is the one whose chunk is the cursor of its handout. Both are
   None together.
-- `leave` calls `sync` first, so the machines know of every record that was handed out
-  of the chunk.
-- `ReadProgress.count` grows with every record that the user takes, and never goes back.
+- A partition's chunk is the cursor of at most one handout.
+- A turn is brought up to date before it ends, so the machines know of every record that
+  was handed out of the chunk.
+- `ReadProgress.count` grows whenever the user takes records, at the latest with the
+  first one that is taken a time slice after another, and never goes back.
 """
 
 from __future__ import annotations
@@ -60,6 +66,39 @@ class HandoffPort(Protocol):
         """Finish the records of partitions that the user had at that moment."""
 
 
+class Turn:
+    """A handout, and the buffer whose chunk it takes records of.
+
+    Args:
+        handout: the source of records that are iterated over one by one.
+
+    Attributes:
+        handout: see above.
+        buffer: the buffer; None without a chunk.
+        begun_at: the number of records taken from the chunk before the turn began; a
+            chunk that was left may have several turns.
+        synced: the offsets that the machines have: handed out, finished. Most calls of
+            `ReadProgress.sync` find no change and end with one comparison.
+    """
+
+    __slots__ = ("begun_at", "buffer", "handout", "synced")
+
+    def __init__(self, handout: Handout) -> None:
+        self.handout = handout
+        self.buffer: PartitionBuffer | None = None
+        self.begun_at: int = 0
+        self.synced: tuple[int, int] = (-1, -1)
+
+    def end(self) -> None:
+        """Let the handout take no more records."""
+        self.buffer = self.handout.cursor = None
+
+    def finish(self) -> None:
+        """Finish the records that were handed out in this turn."""
+        if (cursor := self.handout.cursor) is not None:
+            self.handout.mark = cursor.next_offset
+
+
 class ReadProgress:
     """Keeps the machines up to date with the records handed out.
 
@@ -69,7 +108,7 @@ class ReadProgress:
         handout: the source of records that are iterated over one by one.
 
     Attributes:
-        chunk: the buffer that the handout takes records from.
+        turn: the turn of the reader's handout.
         divider: divides the records among several tasks; None while one task reads.
         handoff: hands the records on to another thread; None if the user is here.
         on_begin: called with a partition before records of a chunk of it are taken;
@@ -79,17 +118,15 @@ class ReadProgress:
     """
 
     __slots__ = (
-        "_begun_at",
-        "_handout",
+        "_lanes",
         "_ledger",
         "_positions",
-        "_synced",
         "_taken",
-        "chunk",
         "divider",
         "handoff",
         "on_begin",
         "on_handed",
+        "turn",
     )
 
     def __init__(
@@ -97,76 +134,125 @@ class ReadProgress:
     ) -> None:
         self._positions = positions
         self._ledger = ledger
-        self._handout = handout
-        self.chunk: PartitionBuffer | None = None
+        self.turn: Turn = Turn(handout)
+        # The turns of lanes, by partition.
+        self._lanes: dict[TopicPartition, Turn] = {}
         self.divider: DividerPort | None = None
         self.handoff: HandoffPort | None = None
         self.on_begin: Callable[[TopicPartition], None] | None = None
         self.on_handed: Callable[[TopicPartition, int], None] | None = None
-        # The number of records taken from the chunk before its turn began; a chunk that
-        # was left may have several turns.
-        self._begun_at = 0
-        # The offsets that the machines have: handed out, finished. Most calls of `sync`
-        # find no change and end with one comparison.
-        self._synced = (-1, -1)
-        # The number of records taken from earlier chunks.
+        # The number of records taken from earlier chunks, and of steps of lanes.
         self._taken = 0
 
     @property
     def count(self) -> int:
         """A number that grows whenever the user takes something, and only then."""
-        taken = self._taken + (0 if self.chunk is None else self.chunk.handed)
+        chunk = self.turn.buffer
+        taken = self._taken + (0 if chunk is None else chunk.handed)
         return taken if self.handoff is None else taken + self.handoff.progress
 
-    def begin(self, buffer: PartitionBuffer) -> None:
-        """Let the handout take records of a buffer's chunk."""
+    def begin(self, buffer: PartitionBuffer, turn: Turn) -> None:
+        """Let the handout of a turn, the reader's or a lane's, take of a chunk."""
         # First: a transaction holds the partition before a record of it is taken, so
         # that it cannot be revoked in between.
         if self.on_begin is not None:
             self.on_begin(buffer.tp)
-        self.chunk = buffer
-        self._begun_at = buffer.handed
-        self._synced = (-1, -1)
-        self._handout.cursor = buffer.chunk
-        self._handout.mark = -1
+        if turn is not self.turn:
+            self.leave_partition(buffer.tp)
+            self._lanes[buffer.tp] = turn
+        elif self._lanes:
+            self._leave_lane(buffer.tp)
+        turn.buffer = buffer
+        turn.begun_at = buffer.handed
+        turn.synced = (-1, -1)
+        turn.handout.cursor = buffer.chunk
+        turn.handout.mark = -1
+
+    def step_taken(self) -> None:
+        """Note that the user asks a lane for records."""
+        self._taken += 1
 
     def leave(self) -> None:
-        """Let the handout take no more of the chunk, which stays in its buffer."""
-        chunk = self.chunk
-        if chunk is not None:
-            self.sync()
-            self._taken += chunk.handed
-            self.chunk = self._handout.cursor = None
-            if self.on_handed is not None and chunk.handed > self._begun_at:
-                self.on_handed(chunk.tp, chunk.handed - self._begun_at)
+        """Let the reader's handout take no more of the chunk, which stays there."""
+        if (chunk := self.turn.buffer) is not None:
+            self.sync(chunk.tp)
+            self._end(self.turn)
+
+    def leave_all(self) -> None:
+        """Bring everything up to date, and let no handout take more of its chunk."""
+        self.sync()
+        self.leave()
+        for tp in list(self._lanes):
+            self._leave_lane(tp)
 
     def leave_partition(self, tp: TopicPartition) -> None:
-        """Do as `leave` does if the chunk is of this partition."""
-        if self.chunk is not None and self.chunk.tp == tp:
+        """Let no handout take more of the chunk of this partition."""
+        chunk = self.turn.buffer
+        if chunk is not None and chunk.tp == tp:
             self.leave()
+        if self._lanes:
+            self._leave_lane(tp)
 
-    def sync(self) -> None:
-        """Note the records handed out and finished in the machines."""
+    def _leave_lane(self, tp: TopicPartition) -> None:
+        if tp in self._lanes:
+            self.sync(tp)
+            self._end(self._lanes.pop(tp))
+
+    def _end(self, turn: Turn) -> None:
+        chunk = turn.buffer
+        turn.end()
+        if chunk is not None:
+            self._taken += chunk.handed
+            if self.on_handed is not None and chunk.handed > turn.begun_at:
+                self.on_handed(chunk.tp, chunk.handed - turn.begun_at)
+
+    def interrupt(self) -> None:
+        """Make the next step of each lane one that may wait."""
+        for turn in self._lanes.values():
+            turn.handout.credit = 0
+
+    def sync(self, tp: TopicPartition | None = None) -> None:
+        """Note the records handed out and finished in the machines.
+
+        Args:
+            tp: the partition that is asked for, if no other lane has to be brought up
+                to date; None for all.
+        """
         # Both may finish records of any partition, with or without a chunk.
         if self.divider is not None:
             self.divider.sync()
         if self.handoff is not None:
             self.handoff.sync()
-        chunk, cursor = self.chunk, self._handout.cursor
-        if chunk is None or cursor is None or cursor.remaining == chunk.count:
-            return
-        place = handed, mark = cursor.next_offset, self._handout.mark
-        if place != self._synced:
-            self._synced = place
-            self._positions.advance(chunk.tp, handed, chunk.epoch)
-            self._ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
+        for turn in self._turns(tp) if self._lanes else (self.turn,):
+            chunk, cursor = turn.buffer, turn.handout.cursor
+            if chunk is None or cursor is None or cursor.remaining == chunk.count:
+                continue
+            place = handed, mark = cursor.next_offset, turn.handout.mark
+            if place != turn.synced:
+                turn.synced = place
+                self._positions.advance(chunk.tp, handed, chunk.epoch)
+                self._ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
 
-    def finish(self) -> None:
-        """Finish everything that was handed out."""
-        if (cursor := self._handout.cursor) is not None:
-            self._handout.mark = cursor.next_offset
+    def _turns(self, tp: TopicPartition | None) -> Collection[Turn]:
+        if tp is None:
+            return (self.turn, *self._lanes.values())
+        lane = self._lanes.get(tp)
+        return (self.turn,) if lane is None else (self.turn, lane)
+
+    def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Finish everything that was handed out, of these or of all partitions."""
+        if (chunk := self.turn.buffer) is not None:
+            if partitions is None or chunk.tp in partitions:
+                self.turn.finish()
             self.sync()
-        self._ledger.finish()
+        self._ledger.finish(partitions)
+
+    def finish_lane(self, tp: TopicPartition) -> None:
+        """Finish the records that were handed out of a lane's partition."""
+        if (turn := self._lanes.get(tp)) is not None:
+            turn.finish()
+            self.sync(tp)
+        self._ledger.finish_of(tp)
 
     def acknowledge(
         self,
@@ -182,7 +268,10 @@ class ReadProgress:
             partitions: open ones; None for all.
             mark: the moment of the user's call, if the user is in another thread.
         """
-        self.sync()
+        if partitions is None:
+            self.sync()
+        for tp in partitions or ():
+            self.sync(tp)
         # With `Consumer.run` records finish in any order: the last one handed out does
         # not imply the others.
         if self.divider is not None and not self.divider.has_order:
@@ -207,7 +296,7 @@ class ReadProgress:
 
         None if the partition is not assigned.
         """
-        self.sync()
+        self.sync(tp)
         entry = self._positions.get(tp)
         if entry is None:
             return None

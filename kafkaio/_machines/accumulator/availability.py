@@ -232,7 +232,16 @@ class Availability:
         if not self.has_trouble and not self._refused:
             return near or partitions
         nodes = self._slow | self._failing_nodes()
-        queues, leaders = topic.queues, topic.leaders
+        # Found again only after a change: there may be many partitions.
+        reason = self.changes, nodes
+        if topic.usable[0] != reason:
+            topic.usable = reason, self._usable(topic, partitions, nodes)
+        return topic.usable[1]
+
+    def _usable(
+        self, topic: TopicQueues, partitions: Sequence[int], nodes: Set[int]
+    ) -> Sequence[int]:
+        queues, leaders, near = topic.queues, topic.leaders, topic.near
         usable = [
             number
             for number in partitions

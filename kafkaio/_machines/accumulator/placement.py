@@ -16,7 +16,7 @@ placed like records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kafkaio._config import Partitioner
 from kafkaio._machines.accumulator.availability import Availability
@@ -125,25 +125,31 @@ class Chooser:
             )
         return chosen
 
-    def draw(self, topic: TopicQueues, partitions: Sequence[int]) -> int:
+    def draw(
+        self,
+        topic: TopicQueues,
+        partitions: Sequence[int],
+        active: Iterable[PartitionQueue],
+    ) -> int:
         """Draw the next sticky partition of a topic.
 
         Args:
             topic: the topic, whose partition count is known.
-            partitions: those to choose from; not empty.
+            partitions: those to choose from, ascending, not empty.
+            active: the queues of all topics with a batch that waits.
         """
-        queues = topic.queues
-        loads = None
+        loads: dict[int, int] = {}
         # Nothing may ever go to the other racks, so their queues need not be there.
-        is_known = len(queues) >= topic.partition_count or (
-            topic.near and all(number in queues for number in partitions)
+        is_known = len(topic.queues) >= topic.partition_count or (
+            topic.near and not topic.near_unused
         )
         if self._adaptive and is_known:
-            share = topic.sticky.share
-            loads = [
-                queue.load(share) if (queue := queues[number]).waiting else 0
-                for number in partitions
-            ]
+            share, name = topic.sticky.share, topic.name
+            loads = {
+                queue.partition.partition: queue.load(share)
+                for queue in active
+                if queue.waiting and queue.partition.topic == name
+            }
         return draw(partitions, loads, self._dice())
 
     def next_turn(
@@ -355,7 +361,7 @@ class Placement:
             usable = availability.usable(topic)
             if sticky.partition not in usable:
                 # The records in its batch stay there, to keep their order.
-                sticky.switch(self._chooser.draw(topic, usable))
+                sticky.switch(self._draw(topic, usable))
                 queue = topic.queues.get(sticky.partition)
         if queue is not None and sticky.left > 0:
             # Before the switch: only a record that does not fit shows that the batch
@@ -365,12 +371,15 @@ class Placement:
             if sticky.is_due(size):
                 availability.check(created)
                 usable = availability.usable(topic)
-                sticky.switch(self._chooser.draw(topic, usable))
+                sticky.switch(self._draw(topic, usable))
             put = self._put(topic, sticky.partition, record, created)
         receipt, added = put
         sticky.left -= added
         self._open_batches.stick(topic.name, sticky.partition, sticky.left)
         return receipt
+
+    def _draw(self, topic: TopicQueues, usable: Sequence[int]) -> int:
+        return self._chooser.draw(topic, usable, self._backlog.active.values())
 
     def _begin_queue(self, topic: TopicQueues, partition: int) -> PartitionQueue:
         tp = TopicPartition(topic.name, partition)
@@ -380,6 +389,7 @@ class Placement:
         queue = PartitionQueue(tp, sequence)
         self._backlog.queue_count += 1
         topic.queues[partition] = queue
+        topic.near_unused.discard(partition)
         view = self._view.partition(tp)
         if view is not None:
             queue.led_by(view.leader, view.leader_epoch)

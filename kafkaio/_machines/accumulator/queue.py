@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import count
 from operator import attrgetter
@@ -275,6 +275,8 @@ class TopicQueues:
         leaders: the leaders of these partitions.
         near: those of them whose leader is in the client's rack, if records without a
             key are to stay there (KIP-1123).
+        near_unused: those of these that nothing was written to so far.
+        usable: what `Availability.usable` found last, and from what.
         queues: the queues so far, by partition number.
         topic_id: its id, None while that is not known.
         undesignated: records that wait for metadata, oldest first.
@@ -290,6 +292,8 @@ class TopicQueues:
     available: tuple[int, ...] = ()
     leaders: Mapping[int, int] = field(default_factory=dict)
     near: tuple[int, ...] = ()
+    near_unused: set[int] = field(default_factory=set)
+    usable: tuple[object, Sequence[int]] = (None, ())
     queues: dict[int, PartitionQueue] = field(default_factory=dict)
     undesignated: deque[Undesignated] = field(default_factory=deque)
     missing: set[int] = field(default_factory=set)
@@ -316,14 +320,13 @@ class TopicQueues:
             self.missing = {n for n in self.missing if n >= self.partition_count}
         partitions = view.partitions(self.name)
         self.leaders = {p.partition: p.leader for p in partitions if p.leader >= 0}
-        self.available = tuple(self.leaders)
+        self.available = tuple(sorted(self.leaders))
         if rack is not None:
             there = {
                 each.node_id for each in view.brokers.values() if each.rack == rack
             }
-            self.near = tuple(
-                n for n, leader in self.leaders.items() if leader in there
-            )
+            self.near = tuple(n for n in self.available if self.leaders[n] in there)
+            self.near_unused = set(self.near).difference(self.queues)
         known = {p.partition: p for p in partitions}
         for number, queue in self.queues.items():
             partition = known.get(number)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import kafkaio
 from kafkaio import TopicPartition, messages
+from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._translation import translated, translating
 from kafkaio.aiokafka.abc import AbstractTokenProvider
@@ -24,10 +26,14 @@ __all__ = ["AIOKafkaAdminClient"]
 
 #: A row of an answer that is about a topic.
 NamedT = TypeVar("NamedT", messages.CreatableTopicResult, messages.DeletableTopicResult)
+#: Seconds to wait for the brokers to learn what the controller did, and between looks.
+_SETTLING = 5.0
+_POLL = 0.02
 #: Newer brokers say it of a group; older ones describe one without members.
 _GROUP_ID_NOT_FOUND = 69
 
 
+@public("kafkaio.aiokafka.admin")
 class AIOKafkaAdminClient:
     """Administers a cluster.
 
@@ -147,7 +153,8 @@ class AIOKafkaAdminClient:
         """Create topics.
 
         If the connection is lost meanwhile, the request is sent again, and may then
-        report ``TOPIC_ALREADY_EXISTS`` for a topic that it has created.
+        report ``TOPIC_ALREADY_EXISTS`` for a topic that it has created. The call waits
+        for five seconds at most until every broker knows the topics.
 
         Args:
             new_topics: the topics.
@@ -172,6 +179,10 @@ class AIOKafkaAdminClient:
             answer = await self._native().request(
                 request, kafkaio.Controller, timeout=self._seconds(timeout_ms)
             )
+        if not validate_only:
+            await self._seen(
+                [each.name for each in answer.topics if not each.error_code]
+            )
         return responses.CreateTopicsResponse(
             answer.throttle_time_ms,
             [
@@ -184,6 +195,8 @@ class AIOKafkaAdminClient:
         self, topics: Iterable[str], timeout_ms: int | None = None
     ) -> responses.DeleteTopicsResponse:
         """Delete topics.
+
+        The call waits for five seconds at most until every broker has forgotten them.
 
         Args:
             topics: their names.
@@ -215,6 +228,9 @@ class AIOKafkaAdminClient:
                 answer = await client.request(
                     older, kafkaio.Controller, timeout=seconds
                 )
+        await self._gone(
+            {each.name or "" for each in answer.responses if not each.error_code}
+        )
         return responses.DeleteTopicsResponse(
             answer.throttle_time_ms,
             [
@@ -222,6 +238,27 @@ class AIOKafkaAdminClient:
                 for each in _in_order(answer.responses, names)
             ],
         )
+
+    async def _seen(self, names: Sequence[str]) -> None:
+        """Wait until every broker knows new topics, for a while."""
+        with suppress(kafkaio.KafkaError, kafkaio.AdminErrors):
+            await self._started().wait_for_topics(names, timeout=_SETTLING)
+
+    async def _gone(self, names: Collection[str]) -> None:
+        """Wait until no broker knows topics that were deleted, for a while."""
+        request = messages.MetadataRequest(
+            topics=[messages.MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+        )
+        client = self._native()
+        with suppress(kafkaio.KafkaError, TimeoutError):
+            async with asyncio.timeout(_SETTLING):
+                for broker in [*client.cluster.brokers] if names else ():
+                    is_gone = False
+                    while not is_gone:
+                        answer = await client.request(request, kafkaio.Broker(broker))
+                        is_gone = all(each.error_code for each in answer.topics)
+                        await asyncio.sleep(0 if is_gone else _POLL)
 
     async def create_partitions(
         self,

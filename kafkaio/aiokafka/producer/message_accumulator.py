@@ -66,7 +66,7 @@ class BatchBuilder:
     def append(
         self,
         *,
-        timestamp: int | None,
+        timestamp: float | None,
         key: object,
         value: object,
         headers: Sequence[tuple[str, bytes | None]] | None = (),
@@ -91,32 +91,27 @@ class BatchBuilder:
             return None
         key_bytes = _plain("key", _serialized(self._key_serializer, key))
         value_bytes = _plain("value", _serialized(self._value_serializer, value))
-        if timestamp is None:
+        at = timestamp_of(timestamp)
+        if at is None:
             # As producers stamp records: with the time of the calendar.
-            timestamp = time.time_ns() // 1_000_000
-        elif type(timestamp) is not int:
-            raise kafkaio.ArgumentTypeError(
-                f"timestamp must be int milliseconds or None, not {timestamp!r}"
-            )
+            at = time.time_ns() // 1_000_000
         pairs = [(name, _plain("header", each)) for name, each in headers or ()]
         count = len(self._records)
         size = _record_size(
             count,
-            timestamp - self._first_timestamp if count else 0,
+            at - self._first_timestamp if count else 0,
             key_bytes,
             value_bytes,
             pairs,
         )
-        if count and self._size + size > self._limit:
+        if count and self._size + size >= self._limit:
             self.close()
             return None
         if not count:
-            self._first_timestamp = timestamp
+            self._first_timestamp = at
         self._size += size
-        self._records.append(
-            kafkaio.NewRecord(value_bytes, key_bytes, pairs, timestamp)
-        )
-        return AppendedRecord(count, size, timestamp)
+        self._records.append(kafkaio.NewRecord(value_bytes, key_bytes, pairs, at))
+        return AppendedRecord(count, size, at)
 
     def close(self) -> None:
         """Take no more records. `AIOKafkaProducer.send_batch` closes a batch, too."""
@@ -139,6 +134,21 @@ def records_of(batch: BatchBuilder) -> Sequence[kafkaio.NewRecord[bytes, bytes]]
     """Close a batch and return its records, for the producer."""
     batch.close()
     return batch._records
+
+
+def timestamp_of(given: float | None) -> int | None:
+    """Return whole milliseconds: programs pass ``time.time() * 1000``.
+
+    Raises:
+        TypeError: it is not a number.
+    """
+    if given is None or type(given) is int:
+        return given
+    if isinstance(given, int | float):
+        return int(given)
+    raise kafkaio.ArgumentTypeError(
+        f"timestamp must be milliseconds or None, not {type(given).__name__}"
+    )
 
 
 def _serialized(serialize: Callable[..., object] | None, given: object) -> object:

@@ -9,11 +9,11 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 import kafkaio
+from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._options import check_loop, loop_of
 from kafkaio.aiokafka._translation import translated, translating
@@ -22,11 +22,12 @@ from kafkaio.aiokafka.client import AIOKafkaClient
 from kafkaio.aiokafka.partitioner import DefaultPartitioner
 from kafkaio.aiokafka.producer._futures import (
     BatchFuture,
+    Futures,
+    Sent,
     Settle,
     metadata_of,
     settle,
     settle_without,
-    when_done,
 )
 from kafkaio.aiokafka.producer._transactions import (
     NativeProducer,
@@ -34,7 +35,11 @@ from kafkaio.aiokafka.producer._transactions import (
     Transactions,
     WrongState,
 )
-from kafkaio.aiokafka.producer.message_accumulator import BatchBuilder, records_of
+from kafkaio.aiokafka.producer.message_accumulator import (
+    BatchBuilder,
+    records_of,
+    timestamp_of,
+)
 from kafkaio.aiokafka.structs import OffsetAndMetadata, RecordMetadata
 from kafkaio.aiokafka.util import commit_structure_validate
 
@@ -49,11 +54,14 @@ _missing = object()
 _DEFAULT_PARTITIONER = DefaultPartitioner()
 #: Chooses the partition of a record; see `AIOKafkaProducer`.
 Partitioner: TypeAlias = Callable[[bytes | None, list[int], list[int]], int]
+#: Topics that a producer remembers as described.
+_MOST_TOPICS: Final = 10_000
 _OUTSIDE: Final = "Can't send messages while not in transaction"
 #: The longest time that an option of kafkaio can have, in milliseconds.
 _NEVER: Final = 2**31 - 1
 
 
+@public("kafkaio.aiokafka")
 class AIOKafkaProducer:
     """Writes records to Kafka, with the names of aiokafka.
 
@@ -114,6 +122,10 @@ class AIOKafkaProducer:
     # None until the constructor has succeeded, for `__del__`. Others read it, too.
     _closed: bool | None = None
     _source_traceback: traceback.StackSummary | None = None
+    # None until `start` has succeeded.
+    _producer: NativeProducer | None = None
+    _native: kafkaio.Client | None = None
+    _transactions: Transactions | None = None
 
     def __init__(  # noqa: PLR0913 - the options of aiokafka
         self,
@@ -188,11 +200,10 @@ class AIOKafkaProducer:
         self._partitioner = partitioner
         # kafkaio has the default rules itself, and quicker.
         self._chooses = not isinstance(partitioner, DefaultPartitioner)
-        self._is_acknowledged = options["acks"] != 0
-        self._settle: Settle = settle if self._is_acknowledged else settle_without
-        self._producer: NativeProducer | None = None
-        self._native: kafkaio.Client | None = None
-        self._transactions: Transactions | None = None
+        self._settle: Settle = settle if options["acks"] else settle_without
+        self._futures = Futures()
+        # Topics that the metadata had once: asked before every record.
+        self._described: set[str] = set()
         self._closed = False
 
     # Warns as aiokafka does. The parts end by themselves when they are collected.
@@ -296,7 +307,7 @@ class AIOKafkaProducer:
         value: object = None,
         key: object = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
+        timestamp_ms: float | None = None,
         headers: Sequence[tuple[str, bytes | None]] | None = None,
     ) -> asyncio.Future[RecordMetadata]:
         """Take a record in; it is sent in the background.
@@ -332,8 +343,8 @@ class AIOKafkaProducer:
         delivery = await self._enqueue(
             topic, value, key, partition, timestamp_ms, headers
         )
-        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
-        when_done(delivery, partial(self._settle, future))
+        future: Sent = self._loop.create_future()
+        self._futures.add(future, delivery, self._settle)
         return future
 
     async def send_and_wait(
@@ -342,7 +353,7 @@ class AIOKafkaProducer:
         value: object = None,
         key: object = None,
         partition: int | None = None,
-        timestamp_ms: int | None = None,
+        timestamp_ms: float | None = None,
         headers: Sequence[tuple[str, bytes | None]] | None = None,
     ) -> RecordMetadata:
         """Write a record, and wait until it is acknowledged.
@@ -357,16 +368,23 @@ class AIOKafkaProducer:
             KafkaTimeoutError: it was not acknowledged in time, see the class.
             KafkaError: it was refused, for the reason given; and what `send` raises.
         """
+        if type(self).send is not _SEND or "send" in self.__dict__:
+            # Instrumentations, subclasses and tests replace `send`, and expect to see
+            # these records, too.
+            future = await self.send(
+                topic, value, key, partition, timestamp_ms, headers
+            )
+            return await future
         delivery = await self._enqueue(
             topic, value, key, partition, timestamp_ms, headers
         )
         try:
-            await delivery
+            at = await delivery
         except kafkaio.KafkaError as error:
             raise translated(error, closed=errors.ProducerClosed) from error
-        if not self._is_acknowledged:
+        if self._settle is settle_without:
             return None  # type: ignore[return-value]  # see above
-        return metadata_of(delivery)
+        return metadata_of(at, delivery)
 
     async def _enqueue(
         self,
@@ -374,23 +392,27 @@ class AIOKafkaProducer:
         value: object,
         key: object,
         partition: int | None,
-        timestamp: int | None,
+        timestamp: float | None,
         headers: Sequence[tuple[str, bytes | None]] | None,
     ) -> kafkaio.Delivery:
         if value is None and key is None:
             raise WrongState("Need at least one: key or value")
-        native = self._native
-        if native is None or not native.cluster.partition_count(topic):
-            await self.partitions_for(topic)
+        if topic not in self._described:
+            await self._describe(topic)
         if partition is not None:
             self._check_partition(topic, partition)
-        target = self._target()
+        # Each condition saves a call for nearly every record.
+        transactions = self._transactions
+        target = self._producer if transactions is None else transactions.open(_OUTSIDE)
+        assert target is not None
         if self._key_serializer is not None:
             key = self._key_serializer(key)
         if self._value_serializer is not None:
             value = self._value_serializer(value)
         if partition is None and self._chooses:
-            partition = self._partition(topic, None, key, value, key, value)
+            partition = await self._chosen(topic, key)
+        if timestamp is not None and type(timestamp) is not int:
+            timestamp = timestamp_of(timestamp)
         try:
             return await target.enqueue(
                 topic,
@@ -403,21 +425,31 @@ class AIOKafkaProducer:
         except kafkaio.KafkaError as error:
             raise translated(error, closed=errors.ProducerClosed) from error
 
-    def _target(self) -> NativeProducer | NativeTransaction:
-        if self._transactions is not None:
-            return self._transactions.open(_OUTSIDE)
-        assert self._producer is not None
-        return self._producer
-
     def _why_unusable(self) -> errors.KafkaError:
         if self._closed:
             return errors.ProducerClosed("the producer was stopped")
         return errors.IllegalStateError("the producer is not started")
 
+    async def _describe(self, topic: str) -> None:
+        """Wait until the metadata has a topic; see `partitions_for`."""
+        await self.partitions_for(topic)
+        if len(self._described) >= _MOST_TOPICS:
+            self._described.clear()
+        self._described.add(topic)
+
+    async def _chosen(self, topic: str, key: object) -> int:
+        """Return what the partitioner chooses for a serialized key."""
+        assert self._native is not None
+        if not self._native.cluster.partition_count(topic):
+            await self.partitions_for(topic)  # the metadata has forgotten it
+        return self._partition(topic, None, key, None, key, None)
+
     def _check_partition(self, topic: str, partition: int) -> None:
         assert self._native is not None
-        known = self._native.cluster.by_name[topic].partitions
-        if partition not in known:
+        known = self._native.cluster.by_name.get(topic)
+        # Metadata forgets a topic that was not used for a while. kafkaio finds it again
+        # when it sends the record, and then checks the partition, too.
+        if known is not None and known.partitions and partition not in known.partitions:
             raise WrongState(f"Unrecognized partition: {topic} has no {partition!r}")
 
     def _partition(
@@ -440,11 +472,16 @@ class AIOKafkaProducer:
             return partition
         assert self._native is not None
         known = self._native.cluster.partitions(topic)
-        return self._partitioner(
-            serialized_key,  # type: ignore[arg-type]  # `send` checks what it is
-            [each.partition for each in known],
-            [each.partition for each in known if each.leader >= 0],
-        )
+        if known:
+            every = [each.partition for each in known]
+            available = [each.partition for each in known if each.leader >= 0]
+        else:
+            # Instrumentations come before the first record, and ask the client.
+            cluster = self.client.cluster
+            every = sorted(cluster.partitions_for_topic(topic) or ())
+            available = sorted(cluster.available_partitions_for_topic(topic) or ())
+        # `send` checks what it has as a key.
+        return self._partitioner(serialized_key, every, available)  # type: ignore[arg-type]
 
     @property
     def _metadata(self) -> ClusterMetadata:
@@ -488,11 +525,13 @@ class AIOKafkaProducer:
         """
         if self._closed:
             raise self._why_unusable()
-        if self._native is None or not self._native.cluster.partition_count(topic):
-            await self.partitions_for(topic)
+        if topic not in self._described:
+            await self._describe(topic)
         self._check_partition(topic, partition)
-        target = self._target()
-        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
+        transactions = self._transactions
+        target = self._producer if transactions is None else transactions.open(_OUTSIDE)
+        assert target is not None
+        future: Sent = self._loop.create_future()
         with translating(closed=errors.ProducerClosed):
             deliveries = [
                 await _taken(target, topic, partition, record)
@@ -503,7 +542,7 @@ class AIOKafkaProducer:
             return future
         whole = BatchFuture(future, deliveries, self._settle)
         for delivery in deliveries:
-            when_done(delivery, whole.record_settled)
+            self._futures.add(future, delivery, whole.record_settled)
         return future
 
     # ---- transactions ----------------------------------------------------------------
@@ -600,6 +639,9 @@ class AIOKafkaProducer:
         if not group_id or not isinstance(group_id, str):
             raise ValueError(group_id)
         await transactions.send_offsets(commit_structure_validate(offsets), group_id)
+
+
+_SEND: Final = AIOKafkaProducer.send
 
 
 class TransactionContext:

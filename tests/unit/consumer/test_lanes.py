@@ -380,6 +380,112 @@ async def test_a_lane_that_is_over_commits_nothing_of_the_next_one(
         assert committed(group, ORDERS[0]) == 4
 
 
+async def test_a_lane_goes_where_the_user_seeks(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    fill(logs, ORDERS[0], *[None] * 10)
+    async with make(**BY_HAND) as consumer:
+        lane = (await three(consumer))[0]
+        found = [(await anext(lane)).offset for _ in range(3)]
+        assert await consumer.position(ORDERS[0]) == 3
+        consumer.seek(ORDERS[0], 7)
+        assert await consumer.position(ORDERS[0]) == 7
+        found += [(await anext(lane)).offset for _ in range(2)]
+        consumer.seek(ORDERS[0], 1)
+        found.append((await anext(lane)).offset)
+        assert found == [0, 1, 2, 7, 8, 1]
+        await lane.commit()
+        assert committed(group, ORDERS[0]) == 2
+
+
+async def test_a_pause_takes_effect_between_two_records_of_a_chunk(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    fill(logs, ORDERS[0], *[None] * 10)
+    async with make(**MEMBER) as consumer:
+        lane = (await three(consumer))[0]
+        assert (await anext(lane)).offset == 0
+        assert (await anext(lane)).offset == 1
+        consumer.pause(ORDERS[0])
+        waiting = asyncio.ensure_future(anext(lane))
+        await asyncio.sleep(1)  # the clock jumps
+        assert not waiting.done()
+        consumer.resume(ORDERS[0])
+        assert (await waiting).offset == 2
+
+
+async def test_one_by_one_and_in_batches_by_turns(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    fill(logs, ORDERS[0], *[None] * 10)
+    async with make(**BY_HAND) as consumer:
+        lane = (await three(consumer))[0]
+        batches = lane.batches(max_records=3)
+        found = [(await anext(lane)).offset for _ in range(2)]
+        found += [record.offset for record in await anext(batches)]
+        found += [(await anext(lane)).offset for _ in range(2)]
+        found += [record.offset for record in await anext(batches)]
+        assert found == list(range(10))
+        await lane.commit()
+        assert committed(group, ORDERS[0]) == 10
+
+
+async def test_what_a_lane_has_read_is_known_within_a_chunk(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    for tp in ORDERS:
+        fill(logs, tp, *[None] * 10)
+    async with make(**BY_HAND) as consumer:
+        lanes = await three(consumer)
+        for lane in lanes:
+            for _ in range(lane.partition + 2):
+                last = await anext(lane)
+        places = [await consumer.position(tp) for tp in ORDERS]
+        assert places == [2, 3, 4]
+        statistics = consumer.statistics().partitions
+        assert [statistics[tp].position for tp in ORDERS] == places
+        await consumer.commit(last)
+        assert [committed(group, tp) for tp in ORDERS] == [None, None, 4]
+        await consumer.commit()  # what was handed out of every lane
+        assert [committed(group, tp) for tp in ORDERS] == places
+
+
+async def test_a_lane_gives_the_loop_a_turn(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    fill(logs, ORDERS[0], *[None] * 10_000)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with make(**MEMBER) as consumer:
+        lane = (await three(consumer))[0]
+        counting = asyncio.ensure_future(count())
+        async for record in lane:
+            if record.offset == 9_999:
+                break
+        counting.cancel()
+    assert turns > 2
+
+
+async def test_a_lane_that_is_dropped_in_a_chunk_is_collected(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    fill(logs, ORDERS[0], *[None] * 10)
+    async with make(**MEMBER) as consumer:
+        lanes = await three(consumer)
+        for _ in range(3):
+            await anext(lanes[0])
+        del lanes[0]
+        again = await anext(consumer.partitions())
+        assert again.topic_partition == ORDERS[0]
+        assert (await anext(again)).offset == 2  # the last one was not finished
+
+
 async def test_batches_of_a_lane(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:

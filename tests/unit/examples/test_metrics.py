@@ -10,6 +10,8 @@ import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
+import yaml
+
 from kafkaio.metrics._gauges import GAUGES
 from kafkaio.metrics.prometheus import COUNTERS, HISTOGRAMS, Family
 
@@ -69,14 +71,32 @@ def test_the_dashboard_names_metrics_and_labels_that_exist() -> None:
         [metric, *_] = re.findall(r"\bkafkaio_(\w+)", text) or [""]
         if found is None or not metric:
             continue
-        base = re.sub(r"_(total|bucket)$", "", metric)
+        base = re.sub(r"_(total|bucket|count)$", "", metric)
         of = COUNTERS.get(base) or HISTOGRAMS.get(base) or GAUGES[metric]
         labels = {*of.labels, "client_id", "le" if isinstance(of, Family) else ""}
         assert set(found[1].split(", ")) <= labels, text
 
 
+def test_the_alerts_of_the_guide_name_metrics_and_labels_that_exist() -> None:
+    (block,) = re.findall(
+        r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    (group,) = yaml.safe_load(block)["groups"]
+    assert len({rule["alert"] for rule in group["rules"]}) == len(group["rules"]) > 5
+    for rule in group["rules"]:
+        named = re.findall(r"\bkafkaio_(\w+)", rule["expr"])
+        assert named
+        for name in named:
+            assert f"kafkaio_{name}" in SAMPLES
+            of = COUNTERS.get(name.removesuffix("_total")) or GAUGES[name]
+            for by in re.findall(r"by \(([\w, ]+)\)", rule["expr"]):
+                assert set(by.split(", ")) <= {*of.labels}
+
+
 def test_the_guide_lists_every_metric() -> None:
-    text = GUIDE.read_text()
+    text = re.sub(
+        r"^```yaml\n.*?^```", "", GUIDE.read_text(), flags=re.MULTILINE | re.DOTALL
+    )
     listed = set(re.findall(r"`(kafkaio_\w+)`", text))
     assert listed == {
         *(f"kafkaio_{name}_total" for name in COUNTERS),

@@ -31,6 +31,7 @@ def drawn(page: str, words: str) -> list[str]:
     """What matches in the arrows of a page's sequence diagram, in their order."""
     text = (GUIDE / page).read_text()
     (diagram,) = re.findall(r"```mermaid\nsequenceDiagram\n(.*?)```", text, re.DOTALL)
+    assert ";" not in diagram  # Mermaid ends a statement there
     labels = re.findall(r"^ +(?:\w+-?->>\w+|Note [^:]*): (.*)$", diagram, re.MULTILINE)
     found = [re.search(words, label) for label in labels]
     return [match[0] for match in found if match is not None]

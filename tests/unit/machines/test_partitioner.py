@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
+from itertools import accumulate
 
 import pytest
 from hypothesis import example, given, strategies as st
@@ -68,27 +70,24 @@ def test_a_key_has_one_partition_of_the_topic(key: bytes, count: int) -> None:
 
 
 @given(
-    st.lists(st.integers(0, 50), min_size=1, unique=True),
+    st.lists(st.integers(0, 50), min_size=1, unique=True).map(sorted),
+    st.dictionaries(st.integers(0, 50), st.integers(0, 9)),
     st.floats(0, 1, exclude_max=True),
-    st.data(),
 )
-def test_a_draw_is_one_of_the_partitions(
-    partitions: list[int], roll: float, data: st.DataObject
+def test_a_draw_is_that_of_the_table_of_all_weights(
+    partitions: list[int], loads: dict[int, int], roll: float
 ) -> None:
-    loads = data.draw(
-        st.none()
-        | st.lists(
-            st.integers(0, 9), min_size=len(partitions), max_size=len(partitions)
-        )
-    )
-    assert draw(partitions, loads, roll) in partitions
+    there = [loads.get(number, 0) for number in partitions]
+    table = list(accumulate(max(there) + 1 - load for load in there))
+    expected = partitions[bisect_right(table, int(roll * table[-1]))]
+    assert draw(partitions, loads, roll) == expected
 
 
 def test_weights_are_the_longest_queue_plus_one_minus_the_own() -> None:
     rolls = [i / 60 for i in range(60)]
-    counts = Counter(draw([3, 5, 7], [0, 2, 1], roll) for roll in rolls)
+    counts = Counter(draw([3, 5, 7], {5: 2, 7: 1}, roll) for roll in rolls)
     assert counts == {3: 30, 5: 10, 7: 20}  # 3 : 1 : 2
-    counts = Counter(draw([3, 5, 7], None, roll) for roll in rolls)
+    counts = Counter(draw([3, 5, 7], {}, roll) for roll in rolls)
     assert counts == {3: 20, 5: 20, 7: 20}
 
 

@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 from kafkaio._records import _append, _columns, _murmur2, _pure, _receipts
 from kafkaio._records._layout import Destinations, Origin
 from kafkaio.errors import UsageError
-from kafkaio.types import RecordMetadata, TimestampType
+from kafkaio.types import NewRecord, RecordMetadata, TimestampType
 from tests.unit.records.test_columns import view_of
 
 COMPILED = "kafkaio._records._speedups"
@@ -439,6 +439,104 @@ def test_values_are_taken_up_to_one_that_is_odd(twin) -> None:
     assert not bench.open_batches.are_plain([b"v" * 10_000])
 
 
+def test_records_of_any_shape_are_taken(twin) -> None:
+    bench = Bench(twin)
+    for partition in range(3):
+        bench.open(partition)
+    bench.open_batches.stick("t", 1, 10_000)
+    records = [
+        b"value",
+        None,
+        NewRecord(b"with key", key=b"a", headers=[("h", b"1")]),
+        NewRecord(None, timestamp=5, partition=2),
+        NewRecord(b"dict", headers={"h": None}),
+        (0, (9, None, b"planned", (("p", b"2"),))),
+        (None, (9, b"kafka", None, ())),
+    ]
+    places = twin.RowReceipts(len(records), has_times=True)
+    assert bench.open_batches.take_records("t", records, 0, places, 10_000) == 7
+    by_key = [_murmur2.key_partition(key, 3) for key in (b"a", b"kafka")]
+    slots = memoryview(places.slots).cast("i")
+    went = [places.receipts[slot].partition for slot in slots]
+    assert went == [1, 1, by_key[0], 2, 1, 0, by_key[1]]
+    now = 1_700_000_000_123
+    assert list(memoryview(places.times).cast("q")) == [now, now, now, 5, now, 9, 9]
+    indices = memoryview(places.indices).cast("i")
+    read = {number: records_of(bench.batches[number][0]) for number in range(3)}
+    found = [read[where][index] for where, index in zip(went, indices, strict=True)]
+    assert [each.value for each in found] == [
+        b"value",
+        None,
+        b"with key",
+        None,
+        b"dict",
+        b"planned",
+        None,
+    ]
+    assert found[2].key == b"a"
+    assert [each.headers for each in found[2:6]] == [
+        (("h", b"1"),),
+        (),
+        (("h", None),),
+        (("p", b"2"),),
+    ]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "text",
+        7,
+        (None, (1, b"k", b"v", ())),
+        NewRecord("text"),
+        NewRecord(b"v", key="text"),
+        NewRecord(b"v", headers=[("h", 7)]),
+        NewRecord(b"v", headers=[7]),
+        NewRecord(b"v", timestamp=-1),
+        NewRecord(b"v", timestamp=1.5),
+        NewRecord(b"v", timestamp=2**63),
+        NewRecord(b"v", partition=-1),
+        NewRecord(b"v", partition=True),
+        NewRecord(b"v", partition=2**31),
+        NewRecord(b"v" * 10_000),
+    ],
+)
+def test_an_odd_record_is_left_to_the_accumulator(twin, odd: object) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    bench.open_batches.stick("t", 0, 10_000)
+    assert bench.open_batches.are_records([b"a", NewRecord(b"b", key=b"k")])
+    assert not bench.open_batches.are_records([b"a", odd])
+    if type(odd) is not tuple:
+        places = twin.RowReceipts(3, has_times=True)
+        taken = bench.open_batches.take_records("t", [b"a", odd, b"b"], 0, places, 999)
+        assert taken == places.count == 1
+
+
+def test_a_record_whose_init_did_not_run_is_not_read() -> None:
+    bench = Bench(twin_named("compiled"))
+    assert not bench.open_batches.are_records([object.__new__(NewRecord)])
+
+
+def test_records_without_room_for_their_places_are_refused(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    bench.open_batches.stick("t", 0, 10_000)
+    take = bench.open_batches.take_records
+    for places, start in (
+        (twin.RowReceipts(1, has_times=True), 0),
+        (twin.RowReceipts(2), 0),
+        (twin.RowReceipts(2, has_times=True), -1),
+    ):
+        with pytest.raises(UsageError, match="no such records"):
+            take("t", [b"a", b"b"], start, places, 999)
+    assert bench.count(0) == 1
+    places = twin.RowReceipts(2, has_times=True)
+    assert take("t", [b"a", b"b"], 1, places, 999) == 1
+    assert take("t", [b"a", b"b"], 2, places, 999) == 0
+    assert take("t", [b"a", b"b"], 1, places, bench.open_batches.taken) == 0
+
+
 def rows_of(twin, pairs: list, destinations: Destinations | None = None):
     layout = {"width": 4, "pad": 0, "has_validity": True}
     keys = view_of([key for key, _ in pairs], **layout)
@@ -587,11 +685,24 @@ takes = st.tuples(
     st.none() | st.integers(-2, 2**40),
     st.none() | st.integers(-1, 3),
 )
+new_records = st.builds(
+    NewRecord,
+    fields,
+    key=fields,
+    headers=headers,
+    timestamp=st.none() | st.integers(-2, 2**40),
+    partition=st.none() | st.integers(-1, 3),
+)
 steps = st.one_of(
     takes,
     takes,
     takes,
     st.tuples(st.just("values"), st.lists(fields, max_size=30)),
+    st.tuples(
+        st.just("records"),
+        st.lists(fields | new_records, max_size=30),
+        st.integers(0, 900),
+    ),
     st.tuples(
         st.just("rows"),
         st.lists(st.tuples(fields, fields, owned), max_size=30),
@@ -616,6 +727,12 @@ def told(bench: Bench, step: tuple) -> object:
     if what == "values":
         run = bench.open_batches.take_values("t", rest[0], 0)
         return run and (run[0].partition, run[1:])
+    if what == "records":
+        records, most = rest
+        places = bench.twin.RowReceipts(len(records), has_times=True)
+        taken = bench.open_batches.take_records("t", records, 0, places, most)
+        are_fine = bench.open_batches.are_records(records)
+        return taken, where(places), bytes(places.times), are_fine
     if what == "rows":
         rows, partition, most, has_topics, end = rest
         end = min(end, len(rows))

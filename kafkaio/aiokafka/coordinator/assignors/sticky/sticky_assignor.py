@@ -27,6 +27,8 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
 
     name = "sticky"
     version = 0
+    member_assignment: None = None
+    generation = DEFAULT_GENERATION_ID
 
     @classmethod
     def assign(
