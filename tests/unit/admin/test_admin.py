@@ -57,10 +57,10 @@ async def test_from_start_to_close(cluster: FakeCluster) -> None:
         await admin.start()
     await admin.close()
     assert heard.events == [
-        ("started", "client", "kafkaio"),
-        ("started", "admin", "kafkaio"),
-        ("closed", "client", "kafkaio"),
-        ("closed", "admin", "kafkaio"),
+        ("started", "client", name),
+        ("started", "admin", name),
+        ("closed", "client", name),
+        ("closed", "admin", name),
     ]
 
 
