@@ -17,6 +17,7 @@ NOT_RELEASED = (
     (Path("README.md"), "no release on PyPI"),
     (Path("README.md"), "alpha, no release"),
     (Path("docs/guide/installation.md"), "no release on PyPI"),
+    (Path("docs/index.md"), "no release on PyPI"),
 )
 
 _WRITTEN = re.compile(r'(?<=__version__ = ")[^"]+(?=")')

@@ -550,6 +550,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         *,
         timeout: float | None = None,
         max_records: int | None = None,
+        partitions: Collection[TopicPartition] | None = None,
     ) -> Poll[K_co, V_co]:
         """Take the records that are there; wait only if there are none.
 
@@ -559,19 +560,37 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         arrives between two polls is first reported by the second, and released by the
         third. If cancelled, nothing was taken and nothing counts as reported.
 
+        With ``partitions``, records of these alone are taken. What was fetched of the
+        others stays for a later poll, and they are fetched on while at least half of
+        ``fetch_buffer_bytes`` is free. The call finishes the records of these
+        partitions alone: a program may work on those of others meanwhile. It releases
+        any partition whose revocation was reported, as each poll does. It does not
+        raise what another partition would raise.
+
         Args:
             timeout: most seconds to wait; None waits as long as it takes.
-            max_records: most records to take, ``max_poll_records`` by default.
+            max_records: most records to take, ``max_poll_records`` by default. With 0
+                the call waits until there are some, and takes none.
+            partitions: assigned partitions to read; all that are assigned by default.
 
         Raises:
             ArgumentTypeError: an argument has the wrong type.
-            ArgumentValueError: the timeout is negative, or ``max_records`` below 1.
+            ArgumentValueError: the timeout or ``max_records`` is negative, or
+                ``partitions`` is empty.
+            UsageError: one of the partitions is not assigned; or none of them is
+                any more, by a call of `assign` in another task.
             ClosedError: the consumer is not running, or another task closes it while
                 this call waits; an empty result would promise a next poll.
             KafkaError: as ``__anext__`` does.
         """
-        limit = count_of("max_records", max_records, self._config.max_poll_records)
-        return await self._core.poll(limit, _limit(timeout))
+        limit = 0
+        if max_records != 0:
+            most = self._config.max_poll_records
+            limit = count_of("max_records", max_records, most)
+        among = None if partitions is None else frozenset(partitions_of(partitions))
+        if among is not None and not among:
+            raise ArgumentValueError("partitions is empty: leave it out to read all")
+        return await self._core.poll(limit, _limit(timeout), among)
 
     def records(self, *, until: Bound) -> RecordIterator[K_co, V_co]:
         """Return an iterator over records that ends, unlike the consumer itself.

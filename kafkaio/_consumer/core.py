@@ -60,7 +60,7 @@ from kafkaio._consumer.reading.iterators import (
     TableIterator,
 )
 from kafkaio._consumer.reading.progress import HandedOut
-from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.reading.reader import Reader, Taken
 from kafkaio._consumer.rebalance.assignment import PartitionAssignment
 from kafkaio._consumer.rebalance.callbacks import Callbacks, PartitionsCallback
 from kafkaio._consumer.rebalance.events import Hold, RevokeRequested
@@ -794,19 +794,42 @@ class Core:
         assert record is not None  # without a time limit
         return record
 
-    async def poll(self, limit: int, wait: float | None) -> Poll[Any, Any]:
-        """Take the records that are there; wait only if there are none."""
+    async def poll(
+        self,
+        limit: int,
+        wait: float | None,
+        among: frozenset[TopicPartition] | None = None,
+    ) -> Poll[Any, Any]:
+        """Take the records that are there; wait only if there are none.
+
+        Args:
+            limit: most records; with 0, wait for some and take none.
+            wait: seconds; None without a limit.
+            among: the partitions to read; None for all.
+        """
         self.check()
         deadline = None if wait is None else now() + wait
         reader, assigned = self.reader, self.assigned
+        if among is not None:
+            self._chosen(among)
 
-        def take() -> list[AnyRecord] | None:
-            records = reader.take(limit)
-            return records if records or assigned.has_news else None
+        def take() -> Taken | None:
+            if not limit:
+                is_done = assigned.has_news or reader.is_ready(among)
+                return Taken([], ()) if is_done else None
+            taken = reader.take_runs(limit, among)
+            if taken.records or assigned.has_news:
+                return taken
+            if among and not any(tp in reader.positions for tp in among):
+                raise _not_assigned(min(among))  # by a call of assign(), meanwhile
+            return None
 
-        records = await self.read(take, lambda: deadline, polls=True)
+        taken = await self.read(
+            take, lambda: deadline, polls=True, among=among, takes=limit > 0
+        )
+        records, runs = taken or ([], ())
         assigned.poll_ended()
-        return Poll(records or [], assigned.to_be_revoked, assigned.lost_now)
+        return Poll(records, assigned.to_be_revoked, assigned.lost_now, runs)
 
     def batches(
         self, owner: object, limit: int, wait: float, edge: Edge | None = None
@@ -839,6 +862,8 @@ class Core:
         *,
         polls: bool = False,
         steps: bool = True,
+        among: Collection[TopicPartition] | None = None,
+        takes: bool = True,
     ) -> T | None:
         """Wait until ``take`` returns something; None when time is up.
 
@@ -850,17 +875,20 @@ class Core:
             polls: whether the caller reports requested revocations to the user.
             steps: whether what was handed out is finished by this; False for a read
                 that goes on with another one.
+            among: the partitions to read; None for all.
+            takes: whether to raise what the user must get before the next record.
         """
         with self.reading:
             self.reader.interrupt()  # nobody else may take a record meanwhile
             if self.time_slice.is_over:
                 await self.time_slice.give_way()
             if steps:
-                self.step(polls=polls)
+                self.step(polls=polls, among=among)
             while True:
                 if self.life.state is not LifecycleState.RUNNING:
                     self.check()
-                self.reader.check()
+                if takes:
+                    self.reader.check(among)
                 self.check_wanted()
                 taken = take()
                 if taken is not None:
@@ -929,14 +957,22 @@ class Core:
             self._idle = waited + moment - since, inf
         return not has_news and until is not None and moment >= until
 
-    def step(self, *, polls: bool) -> None:
+    def step(
+        self, *, polls: bool, among: Collection[TopicPartition] | None = None
+    ) -> None:
         """Finish the records handed out: the user asks for more.
 
         Partitions whose revocation was reported before are released.
+
+        Args:
+            polls: whether the user asks by a poll.
+            among: the partitions that the user asks for; None for all. Records of the
+                others may still be worked on.
         """
         self.check()
         self.polls = polls
-        self.reader.finish()
+        self.reader.select(among)
+        self.reader.finish(among)
         self.assigned.step_taken(polls=polls)
 
     def passing(self, error: BaseException) -> tuple[int, float] | None:

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 import kafkaio
 from kafkaio import messages
+from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._hosts import collect_hosts
 from kafkaio.aiokafka._options import check_loop, connection_options, loop_of
@@ -40,6 +41,7 @@ class CoordinationType(IntEnum):
     TRANSACTION = 1
 
 
+@public("kafkaio.aiokafka")
 class AIOKafkaClient:
     """Knows a cluster, and sends single requests to its brokers.
 

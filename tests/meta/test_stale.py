@@ -70,6 +70,7 @@ TRUE: Final[dict[str, str]] = {
     "nobody has registered the schema yet": MOMENT,
     "If the log does not reach the end of the range yet": MOMENT,
     "and its key is not yet), new connections": MOMENT,
+    "because its service is not up yet": MOMENT,
     "if they are not committed yet": MOMENT,
     "where nothing had failed yet": MOMENT,
     "A partition that is not chosen yet": MOMENT,

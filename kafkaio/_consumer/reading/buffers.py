@@ -17,7 +17,7 @@ isolation level; a share consumer's is what was acquired of the batch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kafkaio._consumer.batch import Frame
@@ -240,6 +240,15 @@ class Buffers(Generic[TagT]):
     def has_full(self, max_records: int) -> bool:
         """Whether some partition has at least that many records to take."""
         return any(buffer.at_hand >= max_records for buffer in self.ready)
+
+    def turn_to(self, partitions: Collection[TopicPartition]) -> bool:
+        """Let a buffer of these partitions be next; return whether there is one."""
+        ready = self.ready
+        for _ in range(len(ready)):
+            if ready[0].tp in partitions:
+                return True
+            ready.rotate(-1)
+        return False
 
     @property
     def all_at_hand(self) -> int:

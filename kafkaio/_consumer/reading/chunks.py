@@ -9,7 +9,7 @@ lost with the error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol, TypeVar
 
@@ -117,7 +117,7 @@ class Chunks:
             ends: the offset of the first record that is left out.
         """
         self._ends = ends
-        chunk = self._progress.chunk
+        chunk = self._progress.turn.buffer
         if chunk is not None and self._is_at_end(chunk):
             self.turn_over(chunk)
         for buffer in [it for it in self._buffers.ready if self._is_at_end(it)]:
@@ -151,10 +151,13 @@ class Chunks:
 
     # The order of reading
 
-    def find(self, *, may_fail: bool = True) -> bool:
+    def find(
+        self, among: Collection[TopicPartition] | None = None, *, may_fail: bool = True
+    ) -> bool:
         """Find a chunk with records, and let the handout take from it.
 
         Args:
+            among: the partitions to read; None for all.
             may_fail: whether to raise an error that comes next. Otherwise the result is
                 False, and a later step raises it.
 
@@ -165,11 +168,11 @@ class Chunks:
             Exception: the error that comes next.
         """
         if (chunk := self._progress.turn.buffer) is not None:
-            if chunk.can_hand_out:
+            if chunk.can_hand_out and (among is None or chunk.tp in among):
                 return True
             self.turn_over(chunk)
         ready = self._buffers.ready
-        while ready:
+        while ready and (among is None or self._buffers.turn_to(among)):
             buffer = ready[0]
             is_open = bool(buffer.left) or self._open(buffer)
             if is_open and buffer.undeserialized is None:

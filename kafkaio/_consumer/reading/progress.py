@@ -239,12 +239,13 @@ class ReadProgress:
         lane = self._lanes.get(tp)
         return (self.turn,) if lane is None else (self.turn, lane)
 
-    def finish(self) -> None:
-        """Finish everything that was handed out."""
-        if self.turn.buffer is not None:
-            self.turn.finish()
+    def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Finish everything that was handed out, of these or of all partitions."""
+        if (chunk := self.turn.buffer) is not None:
+            if partitions is None or chunk.tp in partitions:
+                self.turn.finish()
             self.sync()
-        self._ledger.finish()
+        self._ledger.finish(partitions)
 
     def finish_lane(self, tp: TopicPartition) -> None:
         """Finish the records that were handed out of a lane's partition."""

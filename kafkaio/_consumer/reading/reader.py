@@ -14,8 +14,9 @@ that the user must be informed of closes the short path until the next read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import NamedTuple, TypeAlias
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import AnyBatch, Batch, Piece, TablePiece, end_of, size_of
@@ -40,6 +41,21 @@ from kafkaio._runtime.clock import is_replaced, now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
+#: A partition, and the number of records taken by the end of a run of its records.
+Run: TypeAlias = tuple[TopicPartition, int]
+
+
+class Taken(NamedTuple):
+    """Records that were taken.
+
+    Attributes:
+        records: the records.
+        runs: consecutive records of one partition each, in order.
+    """
+
+    records: list[Record]
+    runs: Sequence[Run]
+
 
 class Reader:
     """The assigned partitions, their fetched records, and the user's positions.
@@ -56,6 +72,7 @@ class Reader:
         buffers: the records fetched and not handed out.
         wake_below: ``on_room`` is called once at most this many bytes are unread.
         on_room: called when there is room to fetch more.
+        selected: the partitions that are read; None for all that are assigned.
         allowance: returns how many records may be handed out before the event loop
             gets a turn; 0 if it should get one now.
         is_created_again: whether a partition's topic was deleted and created again.
@@ -81,6 +98,7 @@ class Reader:
         self.ledger: OffsetLedger = OffsetLedger()
         self.buffers: Buffers = Buffers()
         self.wake_below: int = -1
+        self.selected: frozenset[TopicPartition] | None = None
         self.on_room: Callable[[], None] = lambda: None
         self.allowance: Callable[[], int] = lambda: 0
         self.errors: deque[BaseException] = deque()
@@ -288,8 +306,12 @@ class Reader:
 
     # Reading
 
-    def check(self) -> None:
+    def check(self, among: Collection[TopicPartition] | None = None) -> None:
         """Raise errors that the user must get, and open the short path again.
+
+        Args:
+            among: the partitions to read; None for all. The position of another is
+                missed by the read that asks for it.
 
         Raises:
             Exception: an error of a background task; each is raised once.
@@ -299,7 +321,8 @@ class Reader:
         """
         self.raise_errors()
         for tp in self.positions.without_offset():
-            self.raise_without_position(tp)
+            if among is None or tp in among:
+                self.raise_without_position(tp)
         # With a divider every step is a read by the core.
         self._is_interrupted = self._progress.divider is not None
 
@@ -378,19 +401,62 @@ class Reader:
         Raises:
             Exception: the error that comes next, if there is no record before it.
         """
+        return self.take_runs(max_records).records
+
+    def take_runs(
+        self, max_records: int, among: Collection[TopicPartition] | None = None
+    ) -> Taken:
+        """Take the records that are there, as `take`, and note whose they are.
+
+        Args:
+            max_records: most records.
+            among: the partitions to read; None for all.
+
+        Raises:
+            Exception: the error that comes next, if there is no record before it.
+        """
         taken: list[Record] = []
+        runs: list[Run] = []
         while len(taken) < max_records:
             try:
-                if not self._chunks.find(may_fail=not taken):
+                if not self._chunks.find(among, may_fail=not taken):
                     break
+                chunk = self._progress.turn.buffer
                 taken += self.handout.take_run(max_records - len(taken))
             except Exception:
                 if taken:
                     break  # the next step raises it again, as it begins there
                 raise
+            assert chunk is not None
+            runs.append((chunk.tp, len(taken)))
         # The next step must be a read, which finishes the records of this one.
         self.interrupt()
-        return taken
+        return Taken(taken, runs)
+
+    def is_ready(self, among: Collection[TopicPartition] | None) -> bool:
+        """Whether there may be something of these partitions to take or to raise."""
+        if among is None:
+            return self.has_any() or bool(self.positions.without_offset())
+        return bool(
+            self.errors
+            or any(buffer.tp in among for buffer in self.buffers.ready)
+            or any(tp in among for tp in self.positions.without_offset())
+        )
+
+    def select(self, partitions: Collection[TopicPartition] | None) -> None:
+        """Note which partitions are read: they are fetched before all others.
+
+        Args:
+            partitions: read from now on beside those that were named before; None for
+                all that are assigned.
+        """
+        if partitions is None:
+            if self.selected is not None:
+                self.selected = None
+                self._on_change()
+        elif self.selected is None or not self.selected.issuperset(partitions):
+            self.selected = (self.selected or frozenset()).union(partitions)
+            self._on_change()
 
     def take_batch(
         self, max_records: int, *, prefer_full: bool = False
@@ -515,9 +581,9 @@ class Reader:
         """Bring the machines up to date; see `ReadProgress.sync`."""
         self._progress.sync(tp)
 
-    def finish(self) -> None:
-        """Finish everything that was handed out."""
-        self._progress.finish()
+    def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Finish everything that was handed out, of these or of all partitions."""
+        self._progress.finish(partitions)
 
     def acknowledge(
         self,

@@ -234,19 +234,30 @@ class ThreadedCore:
         core.reader.sync()
         self._handoff.fill(records)
 
-    async def poll(self, limit: int, wait: float | None) -> Poll[Any, Any]:
+    async def poll(
+        self,
+        limit: int,
+        wait: float | None,
+        among: frozenset[TopicPartition] | None = None,
+    ) -> Poll[Any, Any]:
         """Take the records that are there; wait only if there are none."""
         core = self._core
 
         async def work() -> None:
             self._handoff.settle()
-            poll = await core.poll(limit, wait)
+            poll = await core.poll(limit, wait, among)
             core.reader.sync()
             self._polls.append((poll, self._handoff.send(core.reader.read_now())))
 
         if not self._polls:
             await self.call(work)
-        poll, transfer = self._polls.popleft()
+        poll, transfer = self._polls[0]
+        if among is not None and not among.issuperset(poll.by_partition):
+            # It was kept for a caller that was cancelled, and has other records. What
+            # it reports is reported all the same.
+            self.ask(self._settle)
+            return Poll([], poll.to_be_revoked, poll.lost)
+        self._polls.popleft()
         self._handoff.receive(transfer)
         return poll
 

@@ -7,6 +7,7 @@ import gc
 import pickle
 import warnings
 from collections.abc import AsyncIterator
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -85,6 +86,41 @@ async def test_where_a_record_was_written(it: Side, broker: Broker) -> None:
     assert (later.offset, later.timestamp) == (1, 5)
     (first, _) = await written(broker)
     assert (first.key, first.value, first.headers) == (b"k", b"v", (("h", b"1"),))
+
+
+@SIDES
+@pytest.mark.parametrize("how", ["a class", "an instrumentation", "a test"])
+async def test_whoever_replaces_send_sees_send_and_wait(
+    it: Side, broker: Broker, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[object, ...]] = []
+    kind = it.top.AIOKafkaProducer
+    before = kind.send
+
+    async def send(self: Any, *given: Any) -> Any:
+        seen.append(given)
+        return await before(self, *given)
+
+    if how == "a class":
+        kind = type("Own", (kind,), {"send": send})
+    elif how == "an instrumentation":
+        monkeypatch.setattr(kind, "send", send)
+    async with kind(bootstrap_servers=broker.bootstrap_servers) as producer:
+        if how == "a test":
+            monkeypatch.setattr(producer, "send", MethodType(send, producer))
+        at = await producer.send_and_wait("t", b"v", partition=1, headers=[("h", b"1")])
+    assert at.partition == 1
+    assert seen == [("t", b"v", None, 1, None, [("h", b"1")])]
+
+
+@SIDES
+async def test_an_instrumentation_asks_before_the_first_record(
+    it: Side, broker: Broker
+) -> None:
+    async with it.producer(broker.bootstrap_servers) as producer:
+        assert await producer.client._wait_on_metadata("t") == {0, 1, 2}
+        wanted = producer._partition("t", None, b"k", b"v", b"k", b"v")
+        assert (await producer.send_and_wait("t", b"v", key=b"k")).partition == wanted
 
 
 @SIDES

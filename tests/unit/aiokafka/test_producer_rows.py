@@ -165,3 +165,18 @@ async def test_row_stop_aborts_an_open_transaction(broker: Broker) -> None:
     async with kafkaio.Admin(broker.bootstrap_servers) as admin:
         found = (await admin.describe_transactions(["open"]))["open"]
     assert found.state.lower() == "completeabort"
+
+
+async def test_a_buffer_that_stays_full(broker: Broker) -> None:
+    broker.faults.on("Produce", drop())
+    producer = producer_on(broker, enable_idempotence=True, request_timeout_ms=200)
+    await producer.start()
+
+    async def fill() -> None:
+        while True:
+            await producer.send("t", b"x" * 1_000_000, partition=0)
+
+    with pytest.raises(errors.KafkaTimeoutError):
+        await fill()
+    broker.faults.clear()
+    await producer.stop()

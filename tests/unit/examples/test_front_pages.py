@@ -112,14 +112,21 @@ def test_the_figures_stand_in_performance_too() -> None:
             assert re.search(rf"\b{re.escape(figure)}\b", there), (name, figure)
 
 
-@pytest.mark.parametrize("page", [README, INSTALLATION])
+@pytest.mark.parametrize("page", [README, INDEX, INSTALLATION])
 def test_a_release_changes_these_pages(page: str) -> None:
     is_released = ".dev" not in kafkaio.__version__
     assert is_released != ("no release on PyPI yet" in page)
 
 
+def test_the_front_pages_lead_to_the_project() -> None:
+    for name in ("Source", "Issues", "Changelog"):
+        assert f"[{name}]({PROJECT['urls'][name]})" in INDEX
+    assert "pip install kafkaio" in INDEX
+    assert f"[documentation]({PROJECT['urls']['Documentation']})" in README
+
+
 def test_the_index_ends_with_what_is_inside() -> None:
     captions = re.findall(r"^:caption: (.*)$", INDEX, re.MULTILINE)
-    assert captions[0] == "Guide"
+    assert captions[:3] == ["Start", "In depth", "Spark and operations"]
     assert captions[-1] == "Inside"
     assert "adr/0" not in INDEX  # docs/adr/README.md lists them

@@ -32,6 +32,7 @@ def place(tmp_path: Path) -> Path:
         "CHANGELOG.md": CHANGELOG,
         "README.md": "Install it.\n",
         "docs/guide/installation.md": "It prints 0.2.0.dev0.\n",
+        "docs/index.md": "kafkaio is a client of Apache Kafka.\n",
         "changelog.d/README.md": "How to write notes.\n",
         "changelog.d/+thing.added.md": "A thing.\n",
     }
