@@ -193,8 +193,9 @@ def run_package(session: nox.Session, **env: str) -> None:
     session.run("pytest", "tests/package", *session.posargs, env=env)
 
 
-#: One more than there are cores: a third of the time of the unit tests is spent in waits
-#: for programs, threads and sockets. Each worker collects for itself, so a few are enough.
+#: One more than there are cores: a third of the time of the unit tests is spent in
+#: waits for programs, threads and sockets. Each worker collects for itself, so that a
+#: few are enough.
 PROCESSES = min((os.cpu_count() or 1) + 1, 4)
 WORKERS = ["-n", str(PROCESSES), "--dist", "worksteal"]
 #: Modules have brokers of their own, and wait for heartbeats and rebalances more than
