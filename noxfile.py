@@ -193,8 +193,11 @@ def run_package(session: nox.Session, **env: str) -> None:
     session.run("pytest", "tests/package", *session.posargs, env=env)
 
 
-#: Half the time on two cores; each worker collects for itself, so a few are enough.
-WORKERS = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
+#: One more than there are cores: a third of the time of the unit tests is spent in
+#: waits for programs, threads and sockets. Each worker collects for itself, so that a
+#: few are enough.
+PROCESSES = min((os.cpu_count() or 1) + 1, 4)
+WORKERS = ["-n", str(PROCESSES), "--dist", "worksteal"]
 #: Modules have brokers of their own, and wait for heartbeats and rebalances more than
 #: for the processor: two at a time take half as long.
 BROKERS = ["-n", "2", "--dist", "loadfile"]
