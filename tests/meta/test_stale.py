@@ -56,6 +56,8 @@ TRUE: Final[dict[str, str]] = {
     # Pages.
     "says what it does not have yet": "the table has rows in which others are ahead",
     "There is no release on PyPI yet: run": RELEASE,
+    "There is no release on PyPI yet: [Installation]": RELEASE,
+    "because its service is not up yet": MOMENT,
     "There is no release on PyPI yet, so kafkaio is built": RELEASE,
     "kafkaio is not on PyPI yet": RELEASE,
     "Sent and not answered yet": MOMENT,
