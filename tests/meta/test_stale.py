@@ -55,8 +55,7 @@ RELEASE: Final = "true until the first release; the release workflow's page name
 TRUE: Final[dict[str, str]] = {
     # Pages.
     "says what it does not have yet": "the table has rows in which others are ahead",
-    "There is no release on PyPI yet: run": RELEASE,
-    "There is no release on PyPI yet, so kafkaio is built": RELEASE,
+    "There is no release on PyPI yet": RELEASE,
     "kafkaio is not on PyPI yet": RELEASE,
     "Sent and not answered yet": MOMENT,
     "A group that has committed nothing yet": MOMENT,
@@ -69,6 +68,7 @@ TRUE: Final[dict[str, str]] = {
     "not read yet, because their positions are not found": "the text of a warning",
     "nobody has registered the schema yet": MOMENT,
     "If the log does not reach the end of the range yet": MOMENT,
+    "An offset that the log does not have yet": MOMENT,
     "and its key is not yet), new connections": MOMENT,
     "because its service is not up yet": MOMENT,
     "if they are not committed yet": MOMENT,
