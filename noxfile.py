@@ -130,7 +130,7 @@ TYPED = [
         "tests/torture",
         "tests/meaning",
     ),
-    "tests/spark",
+    *("tests/foreign_suites", "tests/spark"),
     *("tests/unit/sim", "tests/unit/spark", "tests/unit/support", "tests/unit/testing"),
 ]
 
@@ -142,7 +142,11 @@ def types(session: nox.Session) -> None:
     session.install("-e", ".[kafka,spark]", env=WITHOUT_COMPILER)
     groups(session, "types")
     session.run("mypy", "-n", "2")
-    session.run("mypy", "-n", "2", *TYPED)
+    # Plugins of pytest that are found by their folder.
+    session.run(
+        *("mypy", "-n", "2", *TYPED),
+        env={"MYPYPATH": "tests/foreign_suites/plugins"},
+    )
     # What must be refused, and the programs of the docs; by pyright as well.
     session.run("pytest", "-p", "no:cacheprovider", "tests/typing")
     # Pyright does not follow the finder of an editable install.
@@ -516,6 +520,31 @@ def on_franz_go(session: nox.Session) -> None:
     groups(session, "test")
     env = {"PYTHONASYNCIODEBUG": "1"}
     session.run("pytest", "tests/franz_go", *session.posargs, env=env)
+
+
+def on_foreign_suite(session: nox.Session, name: str) -> None:
+    """Run another project's tests on kafkaio, and on aiokafka beside.
+
+    They are fetched; `-- --source FOLDER` takes those of a checkout.
+    """
+    install(session, "[kafka]")
+    groups(session, "portable")
+    session.install("pip")  # fetches source distributions
+    program = ("python", "-m", "tests.foreign_suites", name)
+    wanted = session.run(*program, "--packages", silent=True)
+    session.install(*str(wanted).split())
+    session.run(*program, *session.posargs)
+    session.run("pytest", "tests/foreign_suites/test_pages.py")
+
+
+def on_rolling_service(session: nox.Session) -> None:
+    """Move a service from aiokafka to kafkaio and back, ten times; some are killed."""
+    install(session, "[kafka]")
+    groups(session, "test")
+    env = {"KAFKAIO_ROLLING_ROUNDS": "10"}
+    tests = ["tests/integration/test_aiokafka_rolling.py", *session.posargs]
+    session.run("pytest", *tests, env=env)
+    session.run("pytest", *tests, env={**env, "KAFKAIO_KAFKA": "embedded"})
 
 
 def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
@@ -937,6 +966,11 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "package": partial(run_package, KAFKAIO_COMPILED="1"),
     "power-cut": power_cut,
     "franz-go": on_franz_go,
+    **{
+        f"{name}-suite": partial(on_foreign_suite, name=name)
+        for name in ("aiokafka", "faststream", "taskiq", "opentelemetry")
+    },
+    "aiokafka-rolling": on_rolling_service,
     "gssapi": on_kerberos,
     "aws": on_aws,
     "tables": on_tables,
