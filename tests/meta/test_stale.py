@@ -237,3 +237,23 @@ def test_every_extra_is_in_the_table() -> None:
     table = page.partition("## Extras")[2].partition("\n## ")[0]
     listed = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
     assert listed == project["optional-dependencies"].keys()
+
+
+def test_the_oldest_dependencies_are_those_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = {"": project["dependencies"], **project["optional-dependencies"]}
+    page = (ROOT / "docs" / "guide" / "compatibility.md").read_text()
+    rows = re.findall(
+        r"^\| ([\w, -]+?)(?: \(extra `(\w+)`\))? \| ([\w., ]+) \| .* \|$",
+        page.partition("## Dependencies")[2].partition("\n## ")[0],
+        re.MULTILINE,
+    )
+    shown: dict[str, set[str]] = {}
+    for names, extra, versions in rows[1:]:  # without the head of the table
+        pairs = zip(names.split(", "), versions.split(", "), strict=True)
+        shown.setdefault(extra, set()).update(f"{n}>={v}" for n, v in pairs)
+    wanted = {
+        extra: {each.partition(";")[0] for each in packages}
+        for extra, packages in required.items()
+    }
+    assert shown == wanted
