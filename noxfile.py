@@ -966,10 +966,10 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "package": partial(run_package, KAFKAIO_COMPILED="1"),
     "power-cut": power_cut,
     "franz-go": on_franz_go,
-    **{
-        f"{name}-suite": partial(on_foreign_suite, name=name)
-        for name in ("aiokafka", "faststream", "taskiq", "opentelemetry")
-    },
+    "aiokafka-suite": partial(on_foreign_suite, name="aiokafka"),
+    "faststream-suite": partial(on_foreign_suite, name="faststream"),
+    "taskiq-suite": partial(on_foreign_suite, name="taskiq"),
+    "opentelemetry-suite": partial(on_foreign_suite, name="opentelemetry"),
     "aiokafka-rolling": on_rolling_service,
     "gssapi": on_kerberos,
     "aws": on_aws,
