@@ -126,11 +126,9 @@ class Readers:
         native, wanted = self._native, reader.partitions
         if len(self._readers) == 1:
             left = self._left(until)
-            poll = await self._alone(
+            return await self._alone(
                 native.poll(timeout=left, max_records=limit, partitions=wanted)
             )
-            if poll is not None:
-                return poll
         poll = await native.poll(timeout=0, max_records=limit, partitions=wanted)
         reader.has_tried = True
         if poll.records or self._left(until) == 0:
