@@ -20,6 +20,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # nox does not
 
 from releasing import archives, tree
 
+# Images with Python set this. Each process would compile what it imports anew, tests
+# with their rewritten asserts included: two thirds of the time to collect them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = [
@@ -58,7 +62,7 @@ WITHOUT_COMPILER = {"KAFKAIO_NO_EXTENSION": "1"}
 
 #: What is pinned and hashed; see requirements/README.md.
 LOCKS = {
-    "requirements/ci.txt": ["lint", "types", "test", "docs"],
+    "requirements/ci.txt": ["lint", "types", "test", "docs", "rehearsal"],
     "requirements/release.txt": ["release"],
 }
 
@@ -126,7 +130,7 @@ TYPED = [
         "tests/torture",
         "tests/meaning",
     ),
-    "tests/spark",
+    *("tests/foreign_suites", "tests/spark"),
     *("tests/unit/sim", "tests/unit/spark", "tests/unit/support", "tests/unit/testing"),
 ]
 
@@ -137,8 +141,12 @@ def types(session: nox.Session) -> None:
     # With Spark: pyright looks at the classes that ours are made from.
     session.install("-e", ".[kafka,spark]", env=WITHOUT_COMPILER)
     groups(session, "types")
-    session.run("mypy")
-    session.run("mypy", *TYPED)
+    session.run("mypy", "-n", "2")
+    # Plugins of pytest that are found by their folder.
+    session.run(
+        *("mypy", "-n", "2", *TYPED),
+        env={"MYPYPATH": "tests/foreign_suites/plugins"},
+    )
     # What must be refused, and the programs of the docs; by pyright as well.
     session.run("pytest", "-p", "no:cacheprovider", "tests/typing")
     # Pyright does not follow the finder of an editable install.
@@ -152,7 +160,8 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the docs; every broken cross-reference is an error."""
     docs_installed(session)
-    session.run("sphinx-build", "-nW", "--keep-going", "docs", "docs/_build/html")
+    how = ("-nW", "--keep-going", "-j", "auto")
+    session.run("sphinx-build", *how, "docs", "docs/_build/html")
 
 
 def docs_installed(session: nox.Session) -> None:
@@ -450,7 +459,7 @@ def run_connect(session: nox.Session, *arguments: str) -> None:
     install(session, "[kafka,spark]")
     session.install("pyspark[pipelines]", "pandas<3")  # PySpark warns of pandas 3
     groups(session, "test", "spark")
-    session.run("pytest", "tests/spark_connect", *arguments)
+    session.run("pytest", *BROKERS, "tests/spark_connect", *arguments)
 
 
 #: The modules of Spark that take minutes, so that no worker begins them at the end.
@@ -524,6 +533,31 @@ def on_franz_go(session: nox.Session) -> None:
     session.run("pytest", "tests/franz_go", *session.posargs, env=env)
 
 
+def on_foreign_suite(session: nox.Session, name: str) -> None:
+    """Run another project's tests on kafkaio, and on aiokafka beside.
+
+    They are fetched; `-- --source FOLDER` takes those of a checkout.
+    """
+    install(session, "[kafka]")
+    groups(session, "portable")
+    session.install("pip")  # fetches source distributions
+    program = ("python", "-m", "tests.foreign_suites", name)
+    wanted = session.run(*program, "--packages", silent=True)
+    session.install(*str(wanted).split())
+    session.run(*program, *session.posargs)
+    session.run("pytest", "tests/foreign_suites/test_pages.py")
+
+
+def on_rolling_service(session: nox.Session) -> None:
+    """Move a service from aiokafka to kafkaio and back, ten times; some are killed."""
+    install(session, "[kafka]")
+    groups(session, "test")
+    env = {"KAFKAIO_ROLLING_ROUNDS": "10"}
+    tests = ["tests/integration/test_aiokafka_rolling.py", *session.posargs]
+    session.run("pytest", *tests, env=env)
+    session.run("pytest", *tests, env={**env, "KAFKAIO_KAFKA": "embedded"})
+
+
 def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
     """Run the suite that needs a broker; the variables say which."""
     install(session, "[kafka]")
@@ -559,8 +593,9 @@ def mock_cluster(session: nox.Session) -> None:
 @nox.session
 def embedded(session: nox.Session) -> None:
     """The whole suite on the embedded broker, Java's clients and tools included."""
-    # No JVM of a broker takes the processor, so that there is room for a third worker.
-    on_brokers(session, "-n", "3", *session.posargs, KAFKAIO_KAFKA="embedded")
+    # No JVM of a broker takes the processor, and most of the time is spent in waits for
+    # sessions and locks to run out: there is room for five workers on two cores.
+    on_brokers(session, "-n", "5", *session.posargs, KAFKAIO_KAFKA="embedded")
 
 
 @nox.session
@@ -942,6 +977,11 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "package": partial(run_package, KAFKAIO_COMPILED="1"),
     "power-cut": power_cut,
     "franz-go": on_franz_go,
+    **{
+        f"{name}-suite": partial(on_foreign_suite, name=name)
+        for name in ("aiokafka", "faststream", "taskiq", "opentelemetry")
+    },
+    "aiokafka-rolling": on_rolling_service,
     "gssapi": on_kerberos,
     "aws": on_aws,
     "tables": on_tables,

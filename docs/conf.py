@@ -113,7 +113,12 @@ OTHER_PAGES = {
     "pyspark": "https://spark.apache.org/docs/latest/api/python/reference/pyspark.sql/api/{name}.html",
 }
 #: Types that are described nowhere, and errors of the embedded broker's own.
-WITHOUT_PAGE = {"InvalidAcl", "Refusal", "StreamingQueryProgress"}
+WITHOUT_PAGE = {
+    "InvalidAcl",
+    "Refusal",
+    "StreamingQueryProgress",
+    "kafkaio.protocol.messages.metadata.MetadataResponse",
+}
 #: Names in signatures that Python cannot evaluate, because a library is not there.
 SHORT_NAMES = {"UUID": "uuid.UUID"}
 #: The modules whose names have a place in the reference.
@@ -122,12 +127,15 @@ PUBLIC = [
     *(
         f"kafkaio.{name}"
         for name in (
-            *("admin", "arrow", "errors", "metrics.opentelemetry"),
+            *("admin", "aiokafka", "aiokafka.admin", "aiokafka.admin.config_resource"),
+            *("aiokafka.admin.responses", "aiokafka.errors", "aiokafka.structs"),
+            *("arrow", "errors", "metrics.opentelemetry"),
             *("metrics.prometheus", "registry", "security", "serde", "spark"),
             *("testing", "testing.kafka", "types"),
         )
     ),
 ]
+AIOKAFKA_ERRORS = importlib.import_module("kafkaio.aiokafka.errors")
 logger = logging.getLogger(__name__)
 
 
@@ -189,7 +197,9 @@ def with_sections(app, what, name, obj, options, lines):
         flags=re.MULTILINE,
     )
     parsed = GoogleDocstring(text, config, None, kind, name, obj, options)
-    lines[:] = _typed_attributes([_with_public_error(line) for line in parsed.lines()])
+    theirs = f"{name}.".startswith("kafkaio.aiokafka.")
+    found = [_with_public_error(line, theirs=theirs) for line in parsed.lines()]
+    lines[:] = _typed_attributes(found)
 
 
 def _typed_attributes(lines):
@@ -210,11 +220,14 @@ def _typed_attribute(block):
     return f"{head}\n{indent}{kind}\n\n{indent}{first.upper()}{rest}\n{after}"
 
 
-def _with_public_error(line):
+def _with_public_error(line, *, theirs):
     """Return the line of a docstring with the path of an error that it raises."""
-    found = re.match(r":raises (\w+):", line)
-    if found and found[1] in kafkaio.errors.__all__:
-        return f":raises ~kafkaio.{found[1]}: {line[found.end() :].strip()}"
+    if found := re.match(r":raises (\w+):", line):
+        text = line[found.end() :].strip()
+        if theirs and found[1] in AIOKAFKA_ERRORS.__all__:
+            return f":raises ~kafkaio.aiokafka.errors.{found[1]}: {text}"
+        if found[1] in kafkaio.errors.__all__:
+            return f":raises ~kafkaio.{found[1]}: {text}"
     return line
 
 
@@ -231,6 +244,8 @@ def shown_signature(app, what, name, obj, options, arguments, returned):  # noqa
 
 def _is_typed(function):
     """Whether each parameter but ``self`` has a type, and what is returned."""
+    if not getattr(function, "__module__", "").startswith("kafkaio"):
+        return True  # inherited from another library
     found = inspect.signature(inspect.unwrap(getattr(function, "__func__", function)))
     parameters = found.parameters.values()
     return found.return_annotation is not found.empty and all(
@@ -291,9 +306,28 @@ def resolve_what_is_outside(app, document):
                     content = nodes.literal("", text)
                 made = nodes.reference("", "", content, internal=False, refuri=address)
                 node.replace_self(made)
-            elif node["reftype"] == "obj":
-                # Also names of other classes and modules, as far as they are unique.
-                node["refspecific"] = True
+            else:
+                _specify(node, name)
+
+
+def _specify(node, name):
+    """Let a reference find names of other modules, too."""
+    if (full := _of_two(name, node.get("py:module") or "")) != name:
+        node["reftarget"] = full
+    elif node["reftype"] == "obj":
+        # Also names of other classes and modules, as far as they are unique.
+        node["refspecific"] = True
+
+
+def _of_two(name, module):
+    """Return the full name where kafkaio and `kafkaio.aiokafka` have one each."""
+    for theirs in (n for n in PUBLIC if n.startswith("kafkaio.aiokafka")):
+        found = getattr(sys.modules[theirs], name, None)
+        ours = getattr(kafkaio, name, None)
+        if isinstance(found, type) and isinstance(ours, type) and found is not ours:
+            kind = found if module.startswith("kafkaio.aiokafka") else ours
+            return f"{kind.__module__}.{name}"
+    return name
 
 
 def _is_type_variable(name):

@@ -42,6 +42,7 @@ from kafkaio._consumer import (
     PartitionStatistics as PartitionStatistics,
     Poll as Poll,
     Rebalances as Rebalances,
+    RecordIterator as RecordIterator,
     RecordSender as RecordSender,
     Revoked as Revoked,
     RevokeRequested as RevokeRequested,

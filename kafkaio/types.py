@@ -110,8 +110,18 @@ class TimestampType(IntEnum):
     LOG_APPEND = 1  #: the broker, when it appended the record
 
 
+class Sizes:
+    """The sizes of a record whose key and value were deserialized.
+
+    Unset in all other records: their key and value are bytes, which tell them.
+    """
+
+    __slots__ = ("_sizes",)
+    _sizes: tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
-class Record(Generic[K_co, V_co], metaclass=ABCMeta):
+class Record(Sizes, Generic[K_co, V_co], metaclass=ABCMeta):
     """A record as a consumer receives it.
 
     ``Record[str, Order]`` is one with deserialized keys and values; ``Record`` alone is
@@ -149,6 +159,32 @@ class Record(Generic[K_co, V_co], metaclass=ABCMeta):
     def topic_partition(self) -> TopicPartition:
         """The partition that the record came from."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def serialized_key_size(self) -> int:
+        """Size of the key in bytes, before it was deserialized.
+
+        -1 if there is none, and if it is not known: a record that was made by hand with
+        an object for a key.
+        """
+        return sizes_of(self)[0]
+
+    @property
+    def serialized_value_size(self) -> int:
+        """Size of the value in bytes, before it was deserialized; -1 likewise."""
+        return sizes_of(self)[1]
+
+
+def sizes_of(record: AnyRecord) -> tuple[int, int]:
+    """Return the sizes of a record's key and value, as they were serialized."""
+    try:
+        return record._sizes
+    except AttributeError:
+        return _size(record.key), _size(record.value)
+
+
+def _size(data: object) -> int:
+    return len(data) if isinstance(data, bytes) else -1
 
 
 #: A record inside a consumer: only the consumer itself knows the types of its keys and

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, SupportsIndex, TypeAlias
 
 from kafkaio._arguments import check_topic, partition_of, type_name
-from kafkaio._client.offsets import LATEST, OffsetLookup, time_of
+from kafkaio._client.offsets import LATEST, Moment, OffsetLookup, time_of
 from kafkaio._client.ports import ClusterPort
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now
@@ -21,6 +21,9 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetRange, TopicPartition
 
+#: Where to begin or to end: a place in all logs, or an offset or a place for each of
+#: some partitions.
+Bound: TypeAlias = Moment | Mapping[TopicPartition, Moment]
 #: Smaller numbers are offsets by mistake, not times: this one is in March 1973.
 _LEAST_TIME: Final = 100_000_000_000
 

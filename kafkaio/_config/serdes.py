@@ -30,11 +30,13 @@ class Call(NamedTuple):
         takes_context: whether the context is its second argument.
         is_method: whether it is a method of an object, which may return a coroutine; a
             function returns the result itself.
+        takes_none: whether a deserializer is called with None, too.
     """
 
     function: Callable[..., Any]
     takes_context: bool
     is_method: bool
+    takes_none: bool = False
 
 
 def call_of(given: object, method: str) -> Call:
@@ -46,10 +48,16 @@ def call_of(given: object, method: str) -> Call:
             that has it is not called as a function.
     """
     own = getattr(given, method, None)
+    takes_none = getattr(given, "takes_none", False) is True
     if callable(own):
-        return Call(own, takes_context=True, is_method=True)
+        return Call(own, takes_context=True, is_method=True, takes_none=takes_none)
     assert callable(given), "the options are checked"
-    return Call(given, takes_context=takes_context(given), is_method=False)
+    return Call(
+        given,
+        takes_context=takes_context(given),
+        is_method=False,
+        takes_none=takes_none,
+    )
 
 
 def takes_context(function: Callable[..., object]) -> bool:

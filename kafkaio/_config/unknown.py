@@ -50,7 +50,7 @@ FOREIGN: Mapping[str, str] = {
     "rebalance_timeout_ms": "use max_poll_interval_ms instead",
     "topic_metadata_refresh_interval_ms": "use metadata_max_age_ms instead",
     "enable_auto_offset_store": "use enable_auto_commit=False and commit(...) instead",
-    "enable_partition_eof": "use end_offsets() or lag() instead",
+    "enable_partition_eof": "use consumer.records(until='latest') instead",
     "compression_level": (
         "use compression_gzip_level, compression_lz4_level or compression_zstd_level "
         "instead"

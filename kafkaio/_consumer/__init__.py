@@ -15,6 +15,7 @@ from kafkaio._consumer.parallel import (
 from kafkaio._consumer.reading.iterators import (
     BatchIterator as BatchIterator,
     Poll as Poll,
+    RecordIterator as RecordIterator,
     TableIterator as TableIterator,
 )
 from kafkaio._consumer.rebalance.events import (

@@ -21,7 +21,17 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    overload,
+)
 from uuid import UUID
 
 from kafkaio._arguments import (
@@ -52,6 +62,7 @@ from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
+    RecordIterator,
     TableIterator,
     until_closed,
 )
@@ -95,6 +106,9 @@ from kafkaio.types import (
     Record,
     TopicPartition,
 )
+
+if TYPE_CHECKING:
+    from kafkaio._client.log_ranges import Bound, Edge
 
 TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
 
@@ -536,6 +550,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         *,
         timeout: float | None = None,
         max_records: int | None = None,
+        partitions: Collection[TopicPartition] | None = None,
     ) -> Poll[K_co, V_co]:
         """Take the records that are there; wait only if there are none.
 
@@ -545,22 +560,106 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         arrives between two polls is first reported by the second, and released by the
         third. If cancelled, nothing was taken and nothing counts as reported.
 
+        With ``partitions``, records of these alone are taken. What was fetched of the
+        others stays for a later poll, and they are fetched on while at least half of
+        ``fetch_buffer_bytes`` is free. The call finishes the records of these
+        partitions alone: a program may work on those of others meanwhile. It releases
+        any partition whose revocation was reported, as each poll does. It does not
+        raise what another partition would raise.
+
         Args:
             timeout: most seconds to wait; None waits as long as it takes.
-            max_records: most records to take, ``max_poll_records`` by default.
+            max_records: most records to take, ``max_poll_records`` by default. With 0
+                the call waits until there are some, and takes none.
+            partitions: assigned partitions to read; all that are assigned by default.
 
         Raises:
             ArgumentTypeError: an argument has the wrong type.
-            ArgumentValueError: the timeout is negative, or ``max_records`` below 1.
+            ArgumentValueError: the timeout or ``max_records`` is negative, or
+                ``partitions`` is empty.
+            UsageError: one of the partitions is not assigned; or none of them is
+                any more, by a call of `assign` in another task.
             ClosedError: the consumer is not running, or another task closes it while
                 this call waits; an empty result would promise a next poll.
             KafkaError: as ``__anext__`` does.
         """
-        limit = count_of("max_records", max_records, self._config.max_poll_records)
-        return await self._core.poll(limit, _limit(timeout))
+        limit = 0
+        if max_records != 0:
+            most = self._config.max_poll_records
+            limit = count_of("max_records", max_records, most)
+        among = None if partitions is None else frozenset(partitions_of(partitions))
+        if among is not None and not among:
+            raise ArgumentValueError("partitions is empty: leave it out to read all")
+        return await self._core.poll(limit, _limit(timeout), among)
+
+    def records(self, *, until: Bound) -> RecordIterator[K_co, V_co]:
+        """Return an iterator over records that ends, unlike the consumer itself.
+
+        Each assigned partition is read from its position to its end: with
+        ``"latest"``, the offset after the last record that it has when its end is
+        looked up, in the first step. Records that are written later are not part of
+        it. With ``read_committed`` that is the last stable offset: the iteration does
+        not wait for transactions that are open. It ends when every position is at its
+        end, whether or not a record comes last: markers of transactions and offsets
+        that compaction has removed are passed over.
+
+        In a group, a partition that is assigned meanwhile is read to its end as well,
+        as it is then; one that is revoked or lost does not count any more. Without any
+        partition, the iteration ends once the group has none for this member.
+
+        A record is finished when the next one is asked for. Leaving the loop leaves
+        nothing behind: the next read goes on there. If a step is cancelled, no record
+        was taken.
+
+        Args:
+            until: ``"latest"``; a time, a datetime with a time zone or milliseconds
+                since the Unix epoch: the first record that is not older is not read; or
+                a mapping with an offset, a word or a datetime for each of some
+                partitions, the others being read to their ends. An offset that the log
+                does not have yet is waited for.
+
+        Raises:
+            ClosedError: the consumer is closed already.
+            ArgumentTypeError: ``until`` has the wrong type.
+            ArgumentValueError: an offset is negative, a datetime has no time zone, or a
+                number is too small for a time.
+            RequestTimeout: while iterating: nothing has moved for
+                ``default_api_timeout_ms``, or the ends were not found within it. The
+                text names the partitions, and what each of them lacks.
+            UsageError: while iterating: all partitions that are not at their end are
+                paused; or as ``__anext__``.
+            UnknownTopicOrPartition: while iterating: a topic does not exist any more.
+            KafkaError: while iterating: as ``__anext__``.
+        """
+        return self._core.records(self, _edge(until))
+
+    async def read_to_end(self) -> list[Record[K_co, V_co]]:
+        """Return all records up to the ends of the assigned partitions, in one list.
+
+        The same as ``records(until="latest")``, in one step: all of them count as
+        handed out together, and as finished with the next read. The records of one
+        partition are in the order of their offsets. They are in memory at once: for
+        more than that, use `records`, or `batches` with ``until``.
+
+        If the call fails or is cancelled, nothing was taken, and the records are read
+        again. Records of partitions that were lost meanwhile are not returned. A group
+        that requests a revocation meanwhile waits until the call has ended.
+
+        Raises:
+            RequestTimeout: nothing has moved for ``default_api_timeout_ms``, or the
+                ends were not found within it; see `records`.
+            UsageError: all partitions that are not at their end are paused; or as
+                ``__anext__``.
+            KafkaError: as ``__anext__`` does.
+        """
+        return await self._core.read_to_end(_edge("latest"))
 
     def batches(
-        self, *, max_records: int | None = None, max_wait: float = 0.0
+        self,
+        *,
+        max_records: int | None = None,
+        max_wait: float = 0.0,
+        until: Bound | None = None,
     ) -> BatchIterator[K_co, V_co]:
         """Return an iterator over batches of one partition each.
 
@@ -572,14 +671,18 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         Args:
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for a full batch.
+            until: where the iteration ends, as for `records`; None for no end.
 
         Raises:
             ClosedError: the consumer is closed already.
             ArgumentTypeError: an argument has the wrong type.
-            ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative.
+            ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative; or
+                as `records` for ``until``.
+            RequestTimeout: while iterating with ``until``: as `records`.
         """
         limit = count_of("max_records", max_records, self._config.max_poll_records)
-        return self._core.batches(self, limit, max_wait)
+        edge = None if until is None else _edge(until)
+        return self._core.batches(self, limit, max_wait, edge)
 
     def arrow_batches(
         self,
@@ -587,6 +690,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         max_records: int | None = None,
         max_wait: float = 0.0,
         headers: bool = False,
+        until: Bound | None = None,
     ) -> TableIterator:
         """Return an iterator over pyarrow tables of all partitions.
 
@@ -602,6 +706,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             max_records: most rows of a table, 32,768 by default.
             max_wait: seconds to wait for that many.
             headers: whether the tables have a column with the headers.
+            until: where the iteration ends, as for `records`; None for no end.
 
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
@@ -613,7 +718,8 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             KafkaError: while iterating: as ``__anext__`` does.
         """
         limit = count_of("max_records", max_records, TABLE_ROWS)
-        return self._core.tables(self, limit, max_wait, headers=headers)
+        edge = None if until is None else _edge(until)
+        return self._core.tables(self, limit, max_wait, edge, headers=headers)
 
     # Reading with several tasks
 
@@ -1435,6 +1541,13 @@ def passing_of(
 def observer_of(consumer: Consumer[object, object]) -> Observer:
     """Return the observer of a consumer, for other parts of this library."""
     return consumer._core.observer
+
+
+def _edge(until: Bound) -> Edge:
+    # Imported late: most consumers read without an end.
+    from kafkaio._client.log_ranges import edge_of
+
+    return edge_of("until", until, LATEST)
 
 
 def _limit(timeout: float | None) -> float | None:

@@ -24,7 +24,7 @@ from collections.abc import (
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 import anyio
@@ -55,11 +55,12 @@ from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
+    RecordIterator,
     RecordStream,
     TableIterator,
 )
 from kafkaio._consumer.reading.progress import HandedOut
-from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.reading.reader import Reader, Taken
 from kafkaio._consumer.rebalance.assignment import PartitionAssignment
 from kafkaio._consumer.rebalance.callbacks import Callbacks, PartitionsCallback
 from kafkaio._consumer.rebalance.events import Hold, RevokeRequested
@@ -103,6 +104,10 @@ from kafkaio.types import (
     OffsetAndTimestamp,
     TopicPartition,
 )
+
+if TYPE_CHECKING:
+    from kafkaio._client.log_ranges import Edge
+    from kafkaio._consumer.reading.until import ReadUntil
 
 T = TypeVar("T")
 
@@ -789,35 +794,66 @@ class Core:
         assert record is not None  # without a time limit
         return record
 
-    async def poll(self, limit: int, wait: float | None) -> Poll[Any, Any]:
-        """Take the records that are there; wait only if there are none."""
+    async def poll(
+        self,
+        limit: int,
+        wait: float | None,
+        among: frozenset[TopicPartition] | None = None,
+    ) -> Poll[Any, Any]:
+        """Take the records that are there; wait only if there are none.
+
+        Args:
+            limit: most records; with 0, wait for some and take none.
+            wait: seconds; None without a limit.
+            among: the partitions to read; None for all.
+        """
         self.check()
         deadline = None if wait is None else now() + wait
         reader, assigned = self.reader, self.assigned
+        if among is not None:
+            self._chosen(among)
 
-        def take() -> list[AnyRecord] | None:
-            records = reader.take(limit)
-            return records if records or assigned.has_news else None
+        def take() -> Taken | None:
+            if not limit:
+                is_done = assigned.has_news or reader.is_ready(among)
+                return Taken([], ()) if is_done else None
+            taken = reader.take_runs(limit, among)
+            if taken.records or assigned.has_news:
+                return taken
+            if among and not any(tp in reader.positions for tp in among):
+                raise _not_assigned(min(among))  # by a call of assign(), meanwhile
+            return None
 
-        records = await self.read(take, lambda: deadline, polls=True)
+        taken = await self.read(
+            take, lambda: deadline, polls=True, among=among, takes=limit > 0
+        )
+        records, runs = taken or ([], ())
         assigned.poll_ended()
-        return Poll(records or [], assigned.to_be_revoked, assigned.lost_now)
+        return Poll(records, assigned.to_be_revoked, assigned.lost_now, runs)
 
     def batches(
-        self, owner: object, limit: int, wait: float
+        self, owner: object, limit: int, wait: float, edge: Edge | None = None
     ) -> BatchIterator[Any, Any]:
         """Return an iterator over batches, which keeps ``owner`` alive."""
-        self.check_open()
-        return BatchIterator(self, self.reader, limit, wait, owner)
+        return BatchIterator(self._reads(edge), self.reader, limit, wait, owner)
 
     def tables(
-        self, owner: object, limit: int, wait: float, *, headers: bool
+        self,
+        owner: object,
+        limit: int,
+        wait: float,
+        edge: Edge | None = None,
+        *,
+        headers: bool,
     ) -> TableIterator:
         """Return an iterator over tables, which keeps ``owner`` alive."""
-        self.check_open()
         return TableIterator(
-            self, self.reader, limit, wait, headers=headers, owner=owner
+            self._reads(edge), self.reader, limit, wait, headers=headers, owner=owner
         )
+
+    def _reads(self, edge: Edge | None) -> Core | ReadUntil:
+        self.check_open()
+        return self if edge is None else self.until(edge)
 
     async def read(
         self,
@@ -825,6 +861,9 @@ class Core:
         until: Callable[[], float | None],
         *,
         polls: bool = False,
+        steps: bool = True,
+        among: Collection[TopicPartition] | None = None,
+        takes: bool = True,
     ) -> T | None:
         """Wait until ``take`` returns something; None when time is up.
 
@@ -834,22 +873,78 @@ class Core:
             take: takes records that are fetched; returns None for none.
             until: when to stop waiting; called after each time that nothing was taken.
             polls: whether the caller reports requested revocations to the user.
+            steps: whether what was handed out is finished by this; False for a read
+                that goes on with another one.
+            among: the partitions to read; None for all.
+            takes: whether to raise what the user must get before the next record.
         """
         with self.reading:
             self.reader.interrupt()  # nobody else may take a record meanwhile
             if self.time_slice.is_over:
                 await self.time_slice.give_way()
-            self.step(polls=polls)
+            if steps:
+                self.step(polls=polls, among=among)
             while True:
                 if self.life.state is not LifecycleState.RUNNING:
                     self.check()
-                self.reader.check()
+                if takes:
+                    self.reader.check(among)
                 self.check_wanted()
                 taken = take()
                 if taken is not None:
                     return taken
                 if await self.wait_for_news(until()):
                     return None
+
+    # Reading to an end
+
+    def until(self, edge: Edge) -> ReadUntil:
+        """Return what reads the assigned partitions to an end."""
+        # Imported late: most consumers read without one.
+        from kafkaio._arguments import level_of
+        from kafkaio._consumer.reading.until import ReadUntil
+
+        self.check_open()
+        level = level_of(self.config.isolation_level)
+        return ReadUntil(self, edge, level, self.config.default_api_timeout_ms / 1000)
+
+    def to_be_read(self) -> Collection[TopicPartition]:
+        """Return the partitions of which records may come."""
+        return self.assigned.assignment - self.assigned.to_be_revoked
+
+    def is_assigning(self) -> bool:
+        """Whether the group is about to assign partitions."""
+        return (
+            self.member is not None
+            and self._takes_part
+            and self.member.state.name != "STABLE"
+        )
+
+    def lack(self, tp: TopicPartition) -> str:
+        """Return what a partition lacks to be read."""
+        if self.reader.positions[tp].position < 0:
+            return self._positioner.lack(tp)
+        error = self.cluster.view.topic_error(tp.topic)
+        return error.name if error else "no records came"
+
+    def records(self, owner: object, edge: Edge) -> RecordIterator[Any, Any]:
+        """Return an iterator over records before an end, which keeps ``owner``."""
+        until, reader = self.until(edge), self.reader
+        cursor: object = None
+
+        async def read() -> AnyRecord:
+            nonlocal cursor
+            cursor = None
+            record = await until.read(reader.take_one, _never)
+            assert record is not None  # without a time limit
+            cursor = reader.handout.cursor
+            return record
+
+        return RecordIterator(self, lambda: reader.take_here(cursor), read, owner)
+
+    async def read_to_end(self, edge: Edge) -> list[AnyRecord]:
+        """Return all records before an end."""
+        return await self.until(edge).read_all(self.config.max_poll_records)
 
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until something has happened; return whether time is up."""
@@ -862,14 +957,22 @@ class Core:
             self._idle = waited + moment - since, inf
         return not has_news and until is not None and moment >= until
 
-    def step(self, *, polls: bool) -> None:
+    def step(
+        self, *, polls: bool, among: Collection[TopicPartition] | None = None
+    ) -> None:
         """Finish the records handed out: the user asks for more.
 
         Partitions whose revocation was reported before are released.
+
+        Args:
+            polls: whether the user asks by a poll.
+            among: the partitions that the user asks for; None for all. Records of the
+                others may still be worked on.
         """
         self.check()
         self.polls = polls
-        self.reader.finish()
+        self.reader.select(among)
+        self.reader.finish(among)
         self.assigned.step_taken(polls=polls)
 
     def passing(self, error: BaseException) -> tuple[int, float] | None:

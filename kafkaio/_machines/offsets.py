@@ -221,17 +221,23 @@ class OffsetLedger:
         """Exclude these from `finish` as well; without partitions, exclude none."""
         self._kept = self._kept.union(partitions) if partitions else frozenset()
 
-    def finish(self) -> None:
-        """Finish all records handed out: the application has asked for more.
+    def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Finish records handed out: the application has asked for more.
 
         Partitions excluded by `keep` stay as they are.
+
+        Args:
+            partitions: those that it has asked for; None for all.
         """
         if not self._unfinished:
             return
-        for tp in self._unfinished - self._kept:
+        done = self._unfinished - self._kept
+        if partitions is not None:
+            done.intersection_update(partitions)
+        for tp in done:
             entry = self._entries[tp]
             entry.finish(entry.handed, entry.handed_epoch, self._serial)
-        self._unfinished &= self._kept
+        self._unfinished -= done
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Note that the records before ``offset`` are finished."""

@@ -285,7 +285,9 @@ cdef object set_share_key = ConvertedShareRecord.key.__set__
 cdef object set_share_value = ConvertedShareRecord.value.__set__
 
 
-cdef ShareRecord converted_share(ShareRecord record, object key, object value):
+cdef ShareRecord converted_share(
+    ShareRecord record, object key, object value, tuple sizes
+):
     # The range is that of the record: either of the two can be acknowledged.
     cdef ShareRecord made = ConvertedShareRecord.__new__(ConvertedShareRecord)
     made._place = record._place
@@ -293,6 +295,7 @@ cdef ShareRecord converted_share(ShareRecord record, object key, object value):
     made.timestamp = record.timestamp
     made._headers = record._headers
     made._acquired = record._acquired
+    keep_sizes(made, record, sizes)
     set_share_key(made, key)
     set_share_value(made, value)
     return made

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from kafkaio._generic import K_co, V_co
 from kafkaio._public import public
 from kafkaio.errors import UsageError
-from kafkaio.types import AnyRecord, Header, Record, TimestampType
+from kafkaio.types import AnyRecord, Header, Record, TimestampType, sizes_of
 
 #: What became of an offset. The decisions have Kafka's numbers of acknowledge types,
 #: apart from GAP, which is 0 there.
@@ -483,7 +483,11 @@ class _Draft(Record[K_co, V_co]):
 
 
 def share_record(
-    record: AnyRecord, acquired: Acquired, key: object, value: object
+    record: AnyRecord,
+    acquired: Acquired,
+    key: object,
+    value: object,
+    sizes: tuple[int, int] | None = None,
 ) -> AnyShareRecord:
     """Return a record with its range, and with a key and value that can be anything."""
     draft: Any = object.__new__(_Draft)
@@ -491,6 +495,7 @@ def share_record(
         setattr(draft, name, getattr(record, name))
     draft.key = key
     draft.value = value
+    draft._sizes = sizes_of(record) if sizes is None else sizes
     draft._acquired = acquired
     draft.__class__ = ShareRecord
     made: AnyShareRecord = draft

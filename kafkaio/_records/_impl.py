@@ -116,6 +116,10 @@ else:
     )
 
 
+#: Number of the fields of a record.
+_FIELDS = 9
+
+
 @public("kafkaio")
 def _restore_record(*fields: Any) -> AnyRecord:
     """Make a record from its fields: what pickles and copies of a record call.
@@ -123,19 +127,30 @@ def _restore_record(*fields: Any) -> AnyRecord:
     The record is of the class that this process has for records, compiled or not,
     whichever of them was pickled.
     """
-    topic, partition, offset, timestamp, key, value, *rest = fields
-    if isinstance(key, bytes | None) and isinstance(value, bytes | None):
-        return Record(*fields)
+    if len(fields) <= _FIELDS:
+        topic, partition, offset, timestamp, key, value, *rest = fields
+        if isinstance(key, bytes | None) and isinstance(value, bytes | None):
+            return Record(*fields)
+        sizes = (-1, -1)  # a pickle of an older version
+    else:
+        topic, partition, offset, timestamp, key, value, *rest, sizes = fields
     # The compiled class takes only bytes; `converted` sets deserialized objects.
     record = Record(topic, partition, offset, timestamp, None, None, *rest)
-    return converted(record, key, value)
+    return converted(record, key, value, sizes)
 
 
 def _reduced(
     record: AnyRecord,
 ) -> tuple[Callable[..., AnyRecord], tuple[object, ...]]:
     fields = tuple([getattr(record, name) for name in TypedRecord.__match_args__])
-    return _restore_record, fields
+    return _restore_record, (*fields, *_sizes_apart(record))
+
+
+def _sizes_apart(record: AnyRecord) -> tuple[tuple[int, int], ...]:
+    # The sizes in bytes, unless the key and the value tell them.
+    if isinstance(record.key, bytes | None) and isinstance(record.value, bytes | None):
+        return ()
+    return ((record.serialized_key_size, record.serialized_value_size),)
 
 
 @public("kafkaio")
@@ -143,12 +158,13 @@ def _restore_share_record(*fields: Any) -> AnyShareRecord:
     """Make a share record without a lock: what pickles and copies of one call."""
     *plain, delivery_count, lock_deadline = fields
     lock = {"delivery_count": delivery_count, "lock_deadline": lock_deadline}
+    sizes = plain.pop() if len(plain) > _FIELDS else None
     topic, partition, offset, timestamp, key, value, *rest = plain
-    if isinstance(key, bytes | None) and isinstance(value, bytes | None):
+    if sizes is None and all(isinstance(each, bytes | None) for each in (key, value)):
         return ShareRecord(*plain, **lock)
     place = (topic, partition, offset, timestamp)
     record: AnyShareRecord = ShareRecord(*place, None, None, *rest, **lock)
-    return converted(record, key, value)  # type: ignore[return-value]  # of its class
+    return converted(record, key, value, sizes or (-1, -1))  # type: ignore[return-value]  # of its class
 
 
 def _reduced_share(

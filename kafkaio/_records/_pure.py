@@ -27,7 +27,15 @@ from kafkaio._records._layout import (
     encode_varint,
 )
 from kafkaio.errors import CorruptRecord, UsageError
-from kafkaio.types import AnyRecord, Header, Headers, Record as Record, TimestampType
+from kafkaio.types import (
+    AnyRecord,
+    Header,
+    Headers,
+    Record as Record,
+    Sizes,
+    TimestampType,
+    sizes_of,
+)
 
 _MIN_INT64 = -(2**63)
 _MAX_INT64 = 2**63 - 1
@@ -37,7 +45,7 @@ _SAFE_BASE = 2**62
 _TWO_BYTES = 2**14 - 1
 
 
-class _Draft(Generic[K_co, V_co]):
+class _Draft(Sizes, Generic[K_co, V_co]):
     """A `Record` whose fields can be set; its class is changed to `Record` then.
 
     Python allows that between classes of the same slots and the same base.
@@ -124,13 +132,24 @@ def decode_values(
     return [record.value for record in decode_records(data, position, count, origin)]
 
 
-def converted(record: AnyRecord, key: object, value: object) -> AnyRecord:
+def converted(
+    record: AnyRecord,
+    key: object,
+    value: object,
+    sizes: tuple[int, int] | None = None,
+) -> AnyRecord:
     """Return a record with another key and value, which can be any objects.
 
     That of a `ShareRecord` can be acknowledged in its place.
+
+    Args:
+        record: the record.
+        key: its key.
+        value: its value.
+        sizes: their sizes in bytes; those of the record by default.
     """
     if isinstance(record, ShareRecord):
-        return share_record(record, acquired_of(record), key, value)
+        return share_record(record, acquired_of(record), key, value, sizes)
     draft: Any = _Draft(
         record.topic,
         record.partition,
@@ -144,6 +163,7 @@ def converted(record: AnyRecord, key: object, value: object) -> AnyRecord:
     )
     draft.key = key
     draft.value = value
+    draft._sizes = sizes_of(record) if sizes is None else sizes
     draft.__class__ = Record
     made: AnyRecord = draft
     return made

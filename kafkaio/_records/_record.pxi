@@ -83,6 +83,14 @@ cdef class Record:
         """The partition that the record came from."""
         return TopicPartition(self._place.topic, self._place.partition)
 
+    @property
+    def serialized_key_size(self):
+        return size_of_part(self, self.key)
+
+    @property
+    def serialized_value_size(self):
+        return size_of_part(self, self.value)
+
     def __setattr__(self, name, value):
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
@@ -114,6 +122,14 @@ cdef class Record:
     def __class_getitem__(cls, arguments):
         # `Record[str, Order]`, as of its pure twin, which is a `typing.Generic`.
         return GenericAlias(cls, arguments)
+
+
+cdef object size_of_part(Record record, object part):
+    # A converted record has its key and value in slots of its own class, and keeps
+    # their sizes in the fields of this one.
+    if type(record) is ConvertedRecord or type(record) is ConvertedShareRecord:
+        return part
+    return PyBytes_GET_SIZE(part) if type(part) is bytes else -1
 
 
 cdef tuple FIELDS = tuple(TypedRecord.__match_args__)
@@ -235,15 +251,32 @@ cdef object set_key = ConvertedRecord.key.__set__
 cdef object set_value = ConvertedRecord.value.__set__
 
 
-def converted(Record record not None, key, value):
-    """Return a record with another key and value, which can be any objects."""
+def converted(Record record not None, key, value, tuple sizes=None):
+    """Return a record with another key and value, which can be any objects.
+
+    Args:
+        record: the record.
+        key: its key.
+        value: its value.
+        sizes: their sizes in bytes; those of the record by default.
+    """
     if isinstance(record, ShareRecord):
-        return converted_share(record, key, value)
+        return converted_share(record, key, value, sizes)
     cdef Record made = ConvertedRecord.__new__(ConvertedRecord)
     made._place = record._place
     made.offset = record.offset
     made.timestamp = record.timestamp
     made._headers = record._headers
+    keep_sizes(made, record, sizes)
     set_key(made, key)
     set_value(made, value)
     return made
+
+
+cdef int keep_sizes(Record made, Record record, tuple sizes) except -1:
+    if sizes is None:
+        made.key = size_of_part(record, record.key)
+        made.value = size_of_part(record, record.value)
+    else:
+        made.key, made.value = sizes
+    return 0

@@ -3,6 +3,9 @@
 The log is one more observer. A warning is an event that a person should act on. The
 first warning of a kind about a subject is logged at once, later ones every 30 seconds
 at most, with the number of those that were left out.
+
+Each record has fields (``extra=``), all with the prefix ``kafka_``: the event by its
+method of an observer, the client id, and what the event is about.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from kafkaio._runtime.observer import (
     AcknowledgedPart,
@@ -169,20 +172,64 @@ class LogObserver:
         # Brokers that were logged as unreachable, and not reached since then.
         self._unreachable: set[int] = set()
 
+    def _log(
+        self,
+        logger: logging.Logger,
+        level: int,
+        event: str,
+        text: str,
+        /,
+        *arguments: object,
+        **about: object,
+    ) -> None:
+        """Write a line with its fields.
+
+        Args:
+            logger: the logger.
+            level: the level.
+            event: the event, by its method of an observer.
+            text: what happened.
+            arguments: for the text.
+            about: what it is about, by the names of fields without their prefix.
+        """
+        if logger.isEnabledFor(level):
+            fields = self._fields(event, about)
+            line = f"[%s] {text}"
+            words = (self._client_id, *arguments)
+            logger.log(level, line, *words, extra=fields, stacklevel=2)
+
     def _log_limited(
         self,
         logger: logging.Logger,
         level: int,
         subject: tuple[str, object],
+        event: str,
         text: str,
+        /,
         *arguments: object,
         count: int = 1,
+        **about: object,
     ) -> None:
         left_out = self._limiter.admit(*subject, self._clock(), count)
         if left_out is not None:
             more = f" ({left_out} more since this was last logged)" if left_out else ""
+            fields = self._fields(event, about)
+            if left_out:
+                fields["kafka_left_out"] = left_out
             line = f"[%s] {text}%s"
-            logger.log(level, line, self._client_id, *arguments, more)
+            words = (self._client_id, *arguments, more)
+            logger.log(level, line, *words, extra=fields, stacklevel=2)
+
+    def _fields(self, event: str, about: Mapping[str, object]) -> dict[str, object]:
+        # The prefix keeps them apart from the attributes of a LogRecord, from the
+        # fields of the application, and from structlog's own `event`.
+        fields: dict[str, object] = {
+            "kafka_event": event,
+            "kafka_client_id": self._client_id,
+        }
+        for name, value in about.items():
+            fields.update(_field(name, value))
+        return fields
 
     # ---- lifecycle -----------------------------------------------------------------
 
@@ -191,30 +238,44 @@ class LogObserver:
         more = ""
         if kind == "client":
             more = f"; bootstrap servers {self._servers}; kafkaio {__version__}"
-        what = kind.replace("_", " ")
-        _LOGGERS[kind].info("[%s] %s %r started%s", self._client_id, what, name, more)
+        self._log(
+            *(_LOGGERS[kind], logging.INFO, "started", "%s %r started%s"),
+            *(kind.replace("_", " "), name, more),
+            kind=kind,
+            name=name,
+        )
 
     def closed(self, kind: str, name: str, source: Observed) -> None:
         """Log it as INFO, after the messages about lost records that were left out."""
         if kind == "producer":
             for partition, count in self._limiter.take_left_out("delivery lost"):
-                PRODUCER.warning(
-                    "[%s] %s: %d more were not delivered since this was last logged",
-                    *(self._client_id, _name(partition), count),
+                self._log(
+                    *(PRODUCER, logging.WARNING, "delivery_lost"),
+                    "%s: %d more were not delivered since this was last logged",
+                    *(_name(partition), count),
+                    partition=partition,
+                    records=count,
                 )
-        what = kind.replace("_", " ")
-        _LOGGERS[kind].info("[%s] %s %r closed", self._client_id, what, name)
+        self._log(
+            *(_LOGGERS[kind], logging.INFO, "closed", "%s %r closed"),
+            *(kind.replace("_", " "), name),
+            kind=kind,
+            name=name,
+        )
 
     def loop_blocked(self, seconds: float, stack: str) -> None:
         """Log a long time as a warning."""
         if seconds < _BLOCKED:
-            CLIENT.debug("[%s] event loop blocked: %.3f s", self._client_id, seconds)
+            text = "event loop blocked: %.3f s"
+            level = logging.DEBUG
+            self._log(CLIENT, level, "loop_blocked", text, seconds, seconds=seconds)
             return
         self._log_limited(
-            *(CLIENT, logging.WARNING, ("loop blocked", None)),
+            *(CLIENT, logging.WARNING, ("loop blocked", None), "loop_blocked"),
             "the event loop was blocked for %.1f s: no heartbeat and no request goes "
             "out meanwhile%s",
             *(seconds, f"\n{stack.rstrip()}\n" if stack else ""),
+            seconds=seconds,
         )
 
     # ---- the cluster ---------------------------------------------------------------
@@ -225,10 +286,13 @@ class LogObserver:
         """Log it as DEBUG, or as INFO if it could not be made before."""
         level = logging.INFO if node_id in self._unreachable else logging.DEBUG
         self._unreachable.discard(node_id)
-        CLIENT.log(
-            level,
-            "[%s] connected to %s at %s:%d (%s)",
-            *(self._client_id, _server(node_id), host, port, connection_class),
+        self._log(
+            *(CLIENT, level, "connection_opened", "connected to %s at %s:%d (%s)"),
+            *(_server(node_id), host, port, connection_class),
+            node=node_id,
+            host=host,
+            port=port,
+            connection_class=connection_class,
         )
 
     def authenticated(
@@ -243,27 +307,37 @@ class LogObserver:
     ) -> None:
         """Log it as DEBUG."""
         limit = f" for {lifetime:.1f} s" if lifetime else ""
-        CLIENT.debug(
-            "[%s] authenticated by %s at %s (%s)%s",
-            *(self._client_id, mechanism, _server(node_id), connection_class, limit),
+        self._log(
+            *(CLIENT, logging.DEBUG, "authenticated"),
+            "authenticated by %s at %s (%s)%s",
+            *(mechanism, _server(node_id), connection_class, limit),
+            node=node_id,
+            connection_class=connection_class,
+            mechanism=mechanism,
         )
 
     def credentials_exposed(self, mechanism: str, host: str) -> None:
         """Log it as a warning."""
-        CLIENT.warning(
-            "[%s] %s sends its secret to %s without encryption, so that everybody on "
+        self._log(
+            *(CLIENT, logging.WARNING, "credentials_exposed"),
+            "%s sends its secret to %s without encryption, so that everybody on "
             "the way can read it: set security_protocol to SASL_SSL",
-            *(self._client_id, mechanism, host),
+            *(mechanism, host),
+            mechanism=mechanism,
+            host=host,
         )
 
     def connection_lost(
         self, node_id: int, connection_class: str, cause: BaseException | None
     ) -> None:
         """Log a connection that cannot be made as a warning, a lost one as INFO."""
+        about: dict[str, Any] = {"node": node_id, "connection_class": connection_class}
         if cause is None:
-            CLIENT.debug(
-                "[%s] closed the connection to %s (%s)",
-                *(self._client_id, _server(node_id), connection_class),
+            self._log(
+                *(CLIENT, logging.DEBUG, "connection_lost"),
+                "closed the connection to %s (%s)",
+                *(_server(node_id), connection_class),
+                **about,
             )
             return
         level, what = logging.INFO, "lost the connection to"
@@ -273,43 +347,64 @@ class LogObserver:
             level, what = logging.WARNING, "cannot connect to"
             self._unreachable.add(node_id)
         self._log_limited(
-            *(CLIENT, level, (what, node_id)),
+            *(CLIENT, level, (what, node_id), "connection_lost"),
             f"{what} %s: %s",
             *(_server(node_id), _cause_text(cause)),
+            error=cause,
+            **about,
         )
 
     def request_sent(self, api: str, version: int, node_id: int, size: int) -> None:
         """Log it as DEBUG."""
-        CLIENT.debug(
-            "[%s] %s v%d to %s", self._client_id, api, version, _server(node_id)
+        self._log(
+            *(CLIENT, logging.DEBUG, "request_sent", "%s v%d to %s"),
+            *(api, version, _server(node_id)),
+            api=api,
+            api_version=version,
+            node=node_id,
+            size=size,
         )
 
     def request_answered(
         self, api: str, version: int, node_id: int, seconds: float, size: int
     ) -> None:
         """Log it as DEBUG."""
-        CLIENT.debug(
-            "[%s] %s v%d answered by %s after %.1f ms",
-            *(self._client_id, api, version, _server(node_id), seconds * 1000),
+        self._log(
+            *(CLIENT, logging.DEBUG, "request_answered"),
+            "%s v%d answered by %s after %.1f ms",
+            *(api, version, _server(node_id), seconds * 1000),
+            api=api,
+            api_version=version,
+            node=node_id,
+            seconds=seconds,
+            size=size,
         )
 
     def throttled(self, node_id: int, seconds: float, api: str) -> None:
         """Log a long pause as a warning."""
+        about: dict[str, Any] = {"node": node_id, "seconds": seconds, "api": api}
         if seconds < _THROTTLED:
-            text = "[%s] throttled by %s: %.3f s"
-            CLIENT.debug(text, self._client_id, _server(node_id), seconds)
+            self._log(
+                *(CLIENT, logging.DEBUG, "throttled", "throttled by %s: %.3f s"),
+                *(_server(node_id), seconds),
+                **about,
+            )
             return
         self._log_limited(
-            *(CLIENT, logging.WARNING, ("throttled", node_id)),
+            *(CLIENT, logging.WARNING, ("throttled", node_id), "throttled"),
             "%s throttles this client: nothing is sent to it for %.1f s, because of a "
             "quota (the answer to %s says so)",
             *(_server(node_id), seconds, api),
+            **about,
         )
 
     def metadata_updated(self, brokers: int, topics: int) -> None:
         """Log it as DEBUG."""
-        CLIENT.debug(
-            "[%s] metadata: %d brokers, %d topics", self._client_id, brokers, topics
+        text = "metadata: %d brokers, %d topics"
+        self._log(
+            *(CLIENT, logging.DEBUG, "metadata_updated", text, brokers, topics),
+            brokers=brokers,
+            topics=topics,
         )
 
     def retrying(
@@ -317,25 +412,32 @@ class LogObserver:
     ) -> None:
         """Log it as DEBUG, or as a warning once it has failed for long."""
         seconds = self._failing.seconds(what, attempt, self._clock())
+        about: dict[str, Any] = {"step": what, "attempt": attempt, "error": cause}
         # For a broker that cannot be reached, `connection_lost` logs the warning.
         if seconds >= _STILL_FAILING and not isinstance(cause, BrokerNotAvailable):
             self._log_limited(
-                *(CLIENT, logging.WARNING, ("retrying", what)),
+                *(CLIENT, logging.WARNING, ("retrying", what), "retrying"),
                 "%s: still failing after %.0f s and %d attempts: %s",
                 *(what, seconds, attempt, _cause_text(cause)),
+                seconds=seconds,
+                **about,
             )
             return
-        CLIENT.debug(
-            "[%s] %s: attempt %d failed, next in %.3f s: %s",
-            *(self._client_id, what, attempt, delay, _cause_text(cause)),
+        self._log(
+            *(CLIENT, logging.DEBUG, "retrying"),
+            "%s: attempt %d failed, next in %.3f s: %s",
+            *(what, attempt, delay, _cause_text(cause)),
+            **about,
         )
 
     def topic_unavailable(self, topic: str, cause: BaseException) -> None:
         """Log it as a warning."""
         self._log_limited(
-            *(CLIENT, logging.WARNING, ("topic", topic)),
+            *(CLIENT, logging.WARNING, ("topic", topic), "topic_unavailable"),
             "topic %r is not available: %s",
             *(topic, _cause_text(cause)),
+            topic=topic,
+            error=cause,
         )
 
     # ---- producers -----------------------------------------------------------------
@@ -344,38 +446,52 @@ class LogObserver:
         self, partition: TopicPartition, cause: BaseException
     ) -> None:
         """Log it as a warning."""
+        subject = "partition", partition
         self._log_limited(
-            *(PRODUCER, logging.WARNING, ("partition", partition)),
+            *(PRODUCER, logging.WARNING, subject, "partition_unavailable"),
             "records wait for %s: %s",
             *(_name(partition), _cause_text(cause)),
+            partition=partition,
+            error=cause,
         )
 
     def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:
         """Log it as DEBUG."""
-        PRODUCER.debug(
-            "[%s] %s-%d: a batch of %d records, %d bytes",
-            *(self._client_id, *partition, records, size),
+        self._log(
+            *(PRODUCER, logging.DEBUG, "batch_sent"),
+            "%s-%d: a batch of %d records, %d bytes",
+            *(*partition, records, size),
+            partition=partition,
+            records=records,
+            size=size,
         )
 
     def record_failed(
         self, partition: TopicPartition, error: BaseException, count: int
     ) -> None:
         """Log it as DEBUG: the code that awaits the delivery gets the error."""
-        PRODUCER.debug(
-            "[%s] %s: %d records failed: %s",
-            *(self._client_id, _name(partition), count, _cause_text(error)),
+        self._log(
+            *(PRODUCER, logging.DEBUG, "record_failed", "%s: %d records failed: %s"),
+            *(_name(partition), count, _cause_text(error)),
+            partition=partition,
+            records=count,
+            error=error,
         )
 
     def delivery_lost(
         self, partition: TopicPartition, error: BaseException, count: int
     ) -> None:
         """Log it as a warning."""
-        records = "record was" if count == 1 else "records were"
+        were = "record was" if count == 1 else "records were"
+        subject = "delivery lost", partition
         self._log_limited(
-            *(PRODUCER, logging.WARNING, ("delivery lost", partition)),
+            *(PRODUCER, logging.WARNING, subject, "delivery_lost"),
             "%s: %d %s not delivered, and nobody awaited the delivery: %s",
-            *(_name(partition), count, records, _cause_text(error)),
+            *(_name(partition), count, were, _cause_text(error)),
             count=count,
+            partition=partition,
+            records=count,
+            error=error,
         )
 
     # ---- consumers -----------------------------------------------------------------
@@ -390,14 +506,20 @@ class LogObserver:
         """Log lost partitions as a warning, other changes as INFO."""
         if lost:
             self._log_limited(
-                *(CONSUMER, logging.WARNING, ("lost", None)),
+                *(CONSUMER, logging.WARNING, ("lost", None), "rebalance"),
                 "partitions lost, others may own them already: %s",
                 _names(lost),
                 count=len(lost),
+                change="lost",
+                partitions=lost,
             )
         self.assignment_changed(assigned, revoked)
         if not (assigned or revoked or lost):
-            CONSUMER.debug("[%s] member of the group: %s", self._client_id, state)
+            self._log(
+                *(CONSUMER, logging.DEBUG, "rebalance"),
+                *("member of the group: %s", state),
+                state=state,
+            )
 
     def assignment_changed(
         self,
@@ -407,9 +529,11 @@ class LogObserver:
         """Log it as INFO."""
         for what, partitions in (("revoked", revoked), ("assigned", assigned)):
             if partitions and CONSUMER.isEnabledFor(logging.INFO):
-                CONSUMER.info(
-                    "[%s] partitions %s: %s",
-                    *(self._client_id, what, _names(partitions)),
+                self._log(
+                    *(CONSUMER, logging.INFO, "assignment_changed"),
+                    *("partitions %s: %s", what, _names(partitions)),
+                    change=what,
+                    partitions=partitions,
                 )
 
     def group_protocol(
@@ -417,9 +541,12 @@ class LogObserver:
     ) -> None:
         """Log it as INFO."""
         why = "" if cause is None else f", because {_cause_text(cause)}"
-        CONSUMER.info(
-            "[%s] group %r is joined by the protocol %r%s",
-            *(self._client_id, group, protocol, why),
+        self._log(
+            *(CONSUMER, logging.INFO, "group_protocol"),
+            "group %r is joined by the protocol %r%s",
+            *(group, protocol, why),
+            group=group,
+            protocol=protocol,
         )
 
     def offsets_committed(
@@ -427,21 +554,29 @@ class LogObserver:
     ) -> None:
         """Log it as DEBUG."""
         at = ", ".join(f"{t}-{p}: {o.offset}" for (t, p), o in sorted(offsets.items()))
-        CONSUMER.debug("[%s] committed %s", self._client_id, at)
+        self._log(
+            *(CONSUMER, logging.DEBUG, "offsets_committed", "committed %s", at),
+            partitions=offsets,
+            seconds=seconds,
+        )
 
     def new_partitions(self, partitions: Collection[TopicPartition]) -> None:
         """Log it as INFO."""
-        CONSUMER.info(
-            "[%s] new to this group, so that auto_offset_reset_new_partitions says "
+        self._log(
+            *(CONSUMER, logging.INFO, "new_partitions"),
+            "new to this group, so that auto_offset_reset_new_partitions says "
             "where they begin: %s",
-            *(self._client_id, _names(partitions)),
+            _names(partitions),
+            partitions=partitions,
         )
 
     def positions_missing(self, reasons: Mapping[TopicPartition, str]) -> None:
         """Log it as a warning."""
-        CONSUMER.warning(
-            "[%s] not read yet, because their positions are not found: %s",
-            *(self._client_id, listed_by_reason(reasons)),
+        self._log(
+            *(CONSUMER, logging.WARNING, "positions_missing"),
+            "not read yet, because their positions are not found: %s",
+            listed_by_reason(reasons),
+            partitions=reasons,
         )
 
     def commit_failed(self, group: str, error: BaseException) -> None:
@@ -450,9 +585,11 @@ class LogObserver:
         # By kind of error: a deleted topic must not hide another one that is refused.
         self._log_limited(
             *(CONSUMER, logging.INFO if is_passing else logging.WARNING),
-            ("commit", (group, type(error))),
+            *(("commit", (group, type(error))), "commit_failed"),
             "a commit of group %r failed: %s",
             *(group, _cause_text(error)),
+            group=group,
+            error=error,
         )
 
     # ---- share consumers -----------------------------------------------------------
@@ -466,11 +603,16 @@ class LogObserver:
     ) -> None:
         """Log what came as DEBUG."""
         for tp, part in parts.items():
-            CONSUMER.debug(
-                "[%s] %s: %d records acquired for group %r, %d of them delivered "
+            self._log(
+                *(CONSUMER, logging.DEBUG, "records_acquired"),
+                "%s: %d records acquired for group %r, %d of them delivered "
                 "before; %d bytes",
-                *(self._client_id, _name(tp), part.records, group, part.redelivered),
-                part.size,
+                *(_name(tp), part.records, group, part.redelivered, part.size),
+                group=group,
+                node=node_id,
+                partition=tp,
+                records=part.records,
+                size=part.size,
             )
 
     def records_acknowledged(
@@ -482,10 +624,14 @@ class LogObserver:
     ) -> None:
         """Log it as DEBUG."""
         for tp, part in parts.items():
-            CONSUMER.debug(
-                "[%s] %s: group %r has accepted %d records, released %d, rejected %d; "
+            self._log(
+                *(CONSUMER, logging.DEBUG, "records_acknowledged"),
+                "%s: group %r has accepted %d records, released %d, rejected %d; "
                 "%d offsets without a record",
-                *(self._client_id, _name(tp), group, *part),
+                *(_name(tp), group, *part),
+                group=group,
+                node=node_id,
+                partition=tp,
             )
 
     def acknowledgement_failed(
@@ -499,9 +645,14 @@ class LogObserver:
         """Log it as a warning."""
         self._log_limited(
             *(CONSUMER, logging.WARNING, ("acknowledge", (group, partition))),
+            "acknowledgement_failed",
             "group %r: an acknowledgement did not count, or that is unknown, so that "
             "the records may be delivered again: %s",
             *(group, _cause_text(error)),
+            group=group,
+            partition=partition,
+            offset=first_offset,
+            error=error,
         )
 
     def lock_lost(
@@ -514,19 +665,28 @@ class LogObserver:
     ) -> None:
         """Log it as a warning."""
         self._log_limited(
-            *(CONSUMER, logging.WARNING, ("lock", (group, partition))),
+            *(CONSUMER, logging.WARNING, ("lock", (group, partition)), "lock_lost"),
             "group %r: locks of records without a decision were lost, so that they are "
             "delivered again: %s",
             *(group, _cause_text(error)),
+            group=group,
+            partition=partition,
+            offset=first_offset,
+            error=error,
         )
 
     def locks_renewed(
         self, group: str, node_id: int, partition: TopicPartition, records: int
     ) -> None:
         """Log it as DEBUG."""
-        CONSUMER.debug(
-            "[%s] %s: the locks of %d records of group %r renewed",
-            *(self._client_id, _name(partition), records, group),
+        self._log(
+            *(CONSUMER, logging.DEBUG, "locks_renewed"),
+            "%s: the locks of %d records of group %r renewed",
+            *(_name(partition), records, group),
+            group=group,
+            node=node_id,
+            partition=partition,
+            records=records,
         )
 
     def acknowledgements_missing(
@@ -534,11 +694,14 @@ class LogObserver:
     ) -> None:
         """Log it as a warning."""
         self._log_limited(
-            *(CONSUMER, logging.WARNING, ("held", group)),
+            *(CONSUMER, logging.WARNING, ("held", group), "acknowledgements_missing"),
             "group %r: nothing is fetched: %d records, as many as max_in_flight "
             "allows, were handed out without a decision, and none was acknowledged for "
             "%.0f s; call ack(), release() or reject() for each record",
             *(group, records, seconds),
+            group=group,
+            records=records,
+            seconds=seconds,
         )
 
     def handler_failed(
@@ -551,38 +714,53 @@ class LogObserver:
         error: BaseException,
     ) -> None:
         """Log it as a warning."""
+        subject = "handler", (group, partition, outcome)
         self._log_limited(
-            *(CONSUMER, logging.WARNING, ("handler", (group, partition, outcome))),
+            *(CONSUMER, logging.WARNING, subject, "handler_failed"),
             "group %r: the handler of %s-%d at offset %d failed in delivery %d; the "
             "record is %s: %s",
             *(group, *partition, offset, delivery_count, outcome, _cause_text(error)),
+            group=group,
+            partition=partition,
+            offset=offset,
+            delivery_count=delivery_count,
+            outcome=outcome,
+            error=error,
         )
 
     def group_configs_unknown(self, group: str, error: BaseException) -> None:
         """Log it as a warning."""
+        subject = "group configs", group
         self._log_limited(
-            *(CONSUMER, logging.WARNING, ("group configs", group)),
+            *(CONSUMER, logging.WARNING, subject, "group_configs_unknown"),
             "the configs of group %r cannot be read, so that DeadLetter writes dead "
             "letters even if the brokers do: %s",
             *(group, _cause_text(error)),
+            group=group,
+            error=error,
         )
 
     def dead_letters_at_broker(self, group: str, topic: str) -> None:
         """Log it as INFO."""
-        CONSUMER.info(
-            "[%s] the brokers write the dead letters of group %r to topic %r, so that "
+        self._log(
+            *(CONSUMER, logging.INFO, "dead_letters_at_broker"),
+            "the brokers write the dead letters of group %r to topic %r, so that "
             "DeadLetter rejects the record instead of writing it",
-            *(self._client_id, group, topic),
+            *(group, topic),
+            group=group,
+            topic=topic,
         )
 
     # ---- telemetry -----------------------------------------------------------------
 
     def telemetry_ended(self, cause: BaseException) -> None:
         """Log it as a warning."""
+        subject = "telemetry", str(cause)
         self._log_limited(
-            *(CLIENT, logging.WARNING, ("telemetry", str(cause))),
+            *(CLIENT, logging.WARNING, subject, "telemetry_ended"),
             "pushing metrics to the brokers has ended (enable_metrics_push): %s",
             _cause_text(cause),
+            error=cause,
         )
 
     # ---- Spark ---------------------------------------------------------------------
@@ -590,7 +768,12 @@ class LogObserver:
     def query_lag(self, query: str, lag: Mapping[TopicPartition, int]) -> None:
         """Log the sum as DEBUG."""
         behind = sum(lag.values())
-        CLIENT.debug("[%s] query %s is %d behind", self._client_id, query, behind)
+        self._log(
+            *(CLIENT, logging.DEBUG, "query_lag"),
+            *("query %s is %d behind", query, behind),
+            query=query,
+            lag=behind,
+        )
 
 
 _LOGGERS: Final[Mapping[str, logging.Logger]] = {
@@ -623,6 +806,23 @@ def attach_log(observer: Observer, client_id: str, servers: str) -> bool:
     return CLIENT.isEnabledFor(logging.DEBUG)
 
 
+def _field(name: str, value: object) -> dict[str, object]:
+    # Text and numbers alone, so that any formatter can write them.
+    if isinstance(value, TopicPartition):
+        place: dict[str, object] = {"kafka_topic": value.topic}
+        # -1 until the partition of a record is chosen.
+        return place | {"kafka_partition": value.partition}
+    if isinstance(value, BaseException):
+        return {"kafka_error": type(value).__name__}
+    if name == "partitions":
+        assert isinstance(value, Collection)
+        return {
+            "kafka_partitions": _listed(value),
+            "kafka_partition_count": len(value),
+        }
+    return {f"kafka_{name}": value}
+
+
 def _server(node_id: int) -> str:
     return f"bootstrap server {-node_id}" if node_id < 0 else f"broker {node_id}"
 
@@ -652,7 +852,11 @@ def _name(partition: object) -> str:
     return f"{topic}-{number}" if number >= 0 else topic
 
 
+def _listed(partitions: Collection[TopicPartition]) -> list[str]:
+    return [f"{tp.topic}-{tp.partition}" for tp in islice(sorted(partitions), _NAMED)]
+
+
 def _names(partitions: Collection[TopicPartition]) -> str:
-    named = [f"{tp.topic}-{tp.partition}" for tp in islice(sorted(partitions), _NAMED)]
+    named = _listed(partitions)
     rest = len(partitions) - len(named)
     return ", ".join(named) + (f" and {rest} more" if rest else "")

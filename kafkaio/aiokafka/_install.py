@@ -16,8 +16,8 @@ def install() -> None:
     """Put this package in the place of aiokafka, for the rest of the process.
 
     From then on ``import aiokafka``, and the import of each of its modules, gives the
-    modules of `kafkaio.aiokafka`, whether aiokafka is installed or not. If it is not,
-    `importlib.metadata` finds a distribution ``aiokafka`` nevertheless, because
+    modules of ``kafkaio.aiokafka``, whether aiokafka is installed or not. If it is not,
+    ``importlib.metadata`` finds a distribution ``aiokafka`` nevertheless, because
     libraries ask for its version.
 
     Call it before anything imports aiokafka, as the first thing that a program does.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 
 import kafkaio
 from kafkaio.aiokafka import errors
@@ -73,6 +74,12 @@ def _kind_of(
             return errors.ProducerFenced
         if isinstance(cause, kafkaio.KafkaError):
             return _kind_of(cause, closed, late)
+    if isinstance(error, kafkaio.DeliveryTimeout):
+        # A record of aiokafka fails by what has failed last; a time limit it is, too.
+        last = error.__cause__
+        if not isinstance(last, kafkaio.KafkaError):
+            return _both(errors.RequestTimedOutError, late)
+        return _both(_kind_of(last, closed, late), late)
     if isinstance(error, kafkaio.ClosedError):
         return closed
     if isinstance(error, kafkaio.BrokerError):
@@ -147,29 +154,27 @@ def _both(kind: type[Exception], other: type[Exception]) -> type[Exception]:
     if issubclass(kind, other):
         return kind
     if (found := _MADE.get((kind, other))) is None:
+        parts = (*getattr(kind, "_parts", (kind,)), other)
         attributes = {
             "__module__": kind.__module__,
             "__doc__": kind.__doc__,
-            "__reduce__": _reduced(kind, other),
+            "__reduce__": _reduce,
+            "_parts": parts,
         }
         found = type(kind.__name__, (kind, other), attributes)
         _MADE[kind, other] = found
     return found
 
 
-def _reduced(kind: type[Exception], other: type[Exception]) -> object:
-    """Return ``__reduce__`` for a class that is made here, which cannot be imported."""
-
-    def reduce(self: Exception) -> tuple[object, ...]:
-        return _restored, (kind, other, self.args, vars(self))
-
-    return reduce
+def _reduce(self: Exception) -> tuple[object, ...]:
+    # A class that is made here cannot be imported; those that it is made of can.
+    parts: tuple[type[Exception], ...] = getattr(type(self), "_parts", ())
+    return _restored, (parts, self.args, vars(self))
 
 
 def _restored(
-    kind: type[Exception],
-    other: type[Exception],
+    parts: tuple[type[Exception], ...],
     args: tuple[object, ...],
     attributes: dict[str, object],
 ) -> Exception:
-    return restored(_both(kind, other), args, attributes)
+    return restored(reduce(_both, parts), args, attributes)

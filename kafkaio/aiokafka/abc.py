@@ -6,6 +6,7 @@ import abc
 from collections.abc import Awaitable, Collection, Mapping
 
 from kafkaio import TopicPartition
+from kafkaio._public import public
 
 __all__ = [
     "AbstractTokenProvider",
@@ -13,8 +14,9 @@ __all__ = [
 ]
 
 
+@public("kafkaio.aiokafka")
 class ConsumerRebalanceListener(abc.ABC):
-    """Is called when the partitions of a consumer change; see `AIOKafkaConsumer`.
+    """Is called when the partitions of a consumer change; given to ``subscribe``.
 
     Both methods may be functions or coroutine functions. The consumer waits for them
     before it takes part in the rebalance, or reads what was assigned. What they raise

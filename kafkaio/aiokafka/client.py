@@ -12,6 +12,7 @@ from enum import IntEnum
 
 import kafkaio
 from kafkaio import messages
+from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._hosts import collect_hosts
 from kafkaio.aiokafka._options import check_loop, connection_options, loop_of
@@ -40,6 +41,7 @@ class CoordinationType(IntEnum):
     TRANSACTION = 1
 
 
+@public("kafkaio.aiokafka")
 class AIOKafkaClient:
     """Knows a cluster, and sends single requests to its brokers.
 
@@ -354,8 +356,8 @@ class AIOKafkaClient:
 
         Args:
             node_id: the broker.
-            request: a request of `kafkaio.messages`. Those of ``aiokafka.protocol`` are
-                not there.
+            request: a request of ``kafkaio.messages``: ``aiokafka.protocol`` is not
+                there.
             group: has no effect.
 
         Raises:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from kafkaio import TopicPartition
+from kafkaio._public import public
 from kafkaio.aiokafka.errors import KafkaError
 from kafkaio.types import Record
 
@@ -63,6 +64,7 @@ class PartitionMetadata(NamedTuple):
     error: KafkaError | None
 
 
+@public("kafkaio.aiokafka")
 class OffsetAndMetadata(NamedTuple):
     """A committed offset, or one to commit: that of the next record to read.
 
@@ -97,6 +99,7 @@ class RecordMetadata(NamedTuple):
     log_start_offset: int | None
 
 
+@public("kafkaio.aiokafka")
 class OffsetAndTimestamp(NamedTuple):
     """The first offset at or after a time.
 
@@ -119,6 +122,7 @@ class _RecordType(type):
         return issubclass(subclass, Record) or super().__subclasscheck__(subclass)
 
 
+@public("kafkaio.aiokafka")
 @dataclass
 class ConsumerRecord(Generic[KT, VT], metaclass=_RecordType):
     """A record as a consumer hands it out.

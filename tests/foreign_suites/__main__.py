@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.foreign_suites.brokers import BROKERS, started
+from tests.foreign_suites.brokers import BROKERS, forwarded, started
 from tests.foreign_suites.running import CLIENTS, RunFailed, run
 from tests.foreign_suites.sources import SourceMissing, unpack
 from tests.foreign_suites.suites import SUITES
@@ -35,20 +35,26 @@ def listed(name: str) -> dict[str, str]:
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Read the command line."""
+    """Read the command line; what stands behind ``--`` is for pytest."""
+    cut = words.index("--") if "--" in words else len(words)
     parser = argparse.ArgumentParser(prog="tests.foreign_suites")
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--broker", choices=BROKERS, action="append")
     parser.add_argument("--client", choices=CLIENTS, action="append")
+    parser.add_argument(
+        "--packages", action="store_true", help="print what to install, and end"
+    )
     parser.add_argument("--source", type=Path, help="a folder that has the tests")
-    parser.add_argument("pytest", nargs="*", help="arguments of pytest, after --")
-    return parser.parse_args(words)
+    rest = argparse.Namespace(pytest=tuple(words[cut + 1 :]))
+    return parser.parse_args(words[:cut], rest)
 
 
 def report(where: str, ended: Mapping[str, Outcomes], verdict: Verdict) -> None:
     """Print the counts of a broker, and what has to be done."""
     for client, outcomes in ended.items():
         print(f"{where}, {client}: {counts(outcomes)}")
+    last = [*ended.values()][-1]
+    reasons = {name: end.reason for name, end in last.items()}
     print(f"  {len(verdict.listed)} fail as listed in {DEVIATIONS.name}")
     for title, names in (
         ("fails with aiokafka, too", verdict.shared),
@@ -57,13 +63,16 @@ def report(where: str, ended: Mapping[str, Outcomes], verdict: Verdict) -> None:
         ("is listed, and DID NOT RUN", verdict.unknown),
     ):
         for name in names:
-            print(f"  {title}: {name}")
+            print(f"  {title}: {name}: {reasons.get(name, '')}")
 
 
 async def main(words: Sequence[str]) -> int:
     """Run it; return 0 if nothing differs from what is expected."""
     given = arguments(words)
     suite = SUITES[given.suite]
+    if given.packages:
+        print(*suite.packages, sep="\n")
+        return 0
     variable = os.environ.get("KAFKAIO_SUITE_SOURCE")
     source = given.source or (Path(variable) if variable else None)
     expected = {} if given.pytest else listed(given.suite)
@@ -75,9 +84,13 @@ async def main(words: Sequence[str]) -> int:
             ended: dict[str, Outcomes] = {}
             for client in given.client or CLIENTS:
                 # A fresh broker for each: no topics and groups of the other.
-                async with started(kind, suite.broker_config) as address:
-                    rest = tuple(given.pytest)
-                    ended[client] = await run(suite, client, address, folder, rest)
+                async with (
+                    started(kind, suite.broker_config) as address,
+                    forwarded(suite.port, address),
+                ):
+                    ended[client] = await run(
+                        suite, client, address, folder, given.pytest
+                    )
             ours, theirs = (ended.get(name, {}) for name in ("kafkaio", "aiokafka"))
             verdict = judge(ours, theirs, expected if ours else {})
             report(f"{given.suite} on {kind}", ended, verdict)

@@ -1,16 +1,17 @@
-"""The brokers that foreign suites run on, embedded and real, with the same listeners."""
+"""The brokers that foreign suites run on: embedded and real, with equal listeners."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from kafkaio.testing import Broker, SecurityConfig
 from kafkaio.testing.kafka import Kafka
 
-__all__ = ["BROKERS", "USER", "Address", "started"]
+__all__ = ["BROKERS", "USER", "Address", "forwarded", "started"]
 
 #: The kinds of brokers.
 BROKERS: Final = ("kafka", "embedded")
@@ -53,7 +54,12 @@ async def started(
         security = SecurityConfig(allow_if_no_acl=True)
         options = {**config, "group.initial.rebalance.delay.ms": 0}
         broker = Broker(
-            sasl=True, tls=True, acls=True, users=users, security=security, config=options
+            sasl=True,
+            tls=True,
+            acls=True,
+            users=users,
+            security=security,
+            config=options,
         )
     else:
         rights = {"allow.everyone.if.no.acl.found": "true"}
@@ -75,3 +81,45 @@ async def started(
             str(Path(certificates.clients[USER])),
             f"{_NEWEST}.0",
         )
+
+
+@asynccontextmanager
+async def forwarded(port: int | None, address: Address) -> AsyncIterator[None]:
+    """Forward connections to a port of this machine to a broker.
+
+    Clients need it to bootstrap alone: the broker tells them where it is.
+
+    Args:
+        port: the port; None does nothing.
+        address: where the broker is.
+
+    Raises:
+        OSError: something listens at the port.
+    """
+    if port is None:
+        yield
+        return
+    host, _, there = address.plain.rpartition(":")
+
+    async def forward(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        back, on = await asyncio.open_connection(host, int(there))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_pump(reader, on))
+            tasks.create_task(_pump(back, writer))
+
+    server = await asyncio.start_server(forward, "localhost", port)
+    try:
+        yield
+    finally:
+        server.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy until one side closes, and close the other then."""
+    with suppress(ConnectionError):
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()

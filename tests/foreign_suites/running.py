@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.foreign_suites.brokers import Address
 from tests.foreign_suites.suites import Suite
-from tests.foreign_suites.verdicts import Outcome, Outcomes
+from tests.foreign_suites.verdicts import End, Outcome, Outcomes
 
 __all__ = ["CLIENTS", "RunFailed", "run"]
 
@@ -52,6 +52,7 @@ async def run(
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"),
         *(f"--timeout={_TEST_SECONDS}", "--tb=short", "--durations=15"),
+        "--continue-on-collection-errors",
         *(word for name in plugins for word in ("-p", name)),
         *suite.options,
         *(arguments or suite.tests),
@@ -77,4 +78,4 @@ async def run(
     if code not in _RAN or not outcomes.exists():
         raise RunFailed(f"{client}: pytest ended with {code}")
     found = json.loads(outcomes.read_text())
-    return {name: Outcome(outcome) for name, outcome in found.items()}
+    return {name: End(Outcome(word), reason) for name, (word, reason) in found.items()}

@@ -41,6 +41,7 @@ class Suite(NamedTuple):
         options: further arguments of pytest.
         plugins: modules of this folder that stand in place of what the suite expects
             of its surroundings.
+        port: where the suite looks for a broker on this machine; None if it is told.
         broker_config: properties of the brokers, by Kafka's names.
         minutes: how long one run may take.
     """
@@ -51,6 +52,7 @@ class Suite(NamedTuple):
     tests: tuple[str, ...]
     options: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    port: int | None = None
     broker_config: Mapping[str, str | float] = {}
     minutes: float = 20
 
@@ -86,8 +88,8 @@ SUITES: Final[Mapping[str, Suite]] = {
             "tests/test_transactional_producer.py",
         ),
         # Its conftest.py starts containers; the plugin has the same fixtures.
-        options=("--noconftest",),
-        plugins=("suite_aiokafka",),
+        options=("--noconftest", "-o", "asyncio_default_fixture_loop_scope=function"),
+        plugins=("suite_internals", "suite_aiokafka"),
         broker_config=_TWO_PARTITIONS,
         minutes=25,
     ),
@@ -110,11 +112,12 @@ SUITES: Final[Mapping[str, Suite]] = {
         ),
         folders=("tests", "pyproject.toml"),
         tests=("tests/brokers/kafka",),
-        plugins=("suite_faststream",),
+        port=9092,
     ),
     "taskiq": Suite(
         source=Archive("taskiq-aio-kafka==1.0.0"),
-        packages=("taskiq-aio-kafka==1.0.0", _AIOKAFKA, "anyio"),
+        # Its partitioner of kafka-python is called, which that of version 3 cannot be.
+        packages=("taskiq-aio-kafka==1.0.0", "kafka-python<3", _AIOKAFKA, "anyio"),
         folders=("tests", "pyproject.toml"),
         tests=("tests",),
     ),

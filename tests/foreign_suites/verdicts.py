@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Outcome", "Outcomes", "Verdict", "counts", "judge"]
+__all__ = ["End", "Outcome", "Outcomes", "Verdict", "counts", "judge"]
 
 
 class Outcome(StrEnum):
@@ -18,8 +18,20 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
+class End(NamedTuple):
+    """How a test ended, and why it failed.
+
+    Attributes:
+        outcome: the worst of its steps.
+        reason: the first line of the exception.
+    """
+
+    outcome: Outcome
+    reason: str = ""
+
+
 #: By the test's id; a module that cannot be imported counts as one failed test.
-Outcomes: TypeAlias = Mapping[str, Outcome]
+Outcomes: TypeAlias = Mapping[str, End]
 
 
 class Verdict(NamedTuple):
@@ -52,20 +64,29 @@ def judge(ours: Outcomes, theirs: Outcomes, listed: Mapping[str, str]) -> Verdic
         ours: the run on `kafkaio.aiokafka`.
         theirs: the run on aiokafka, on the same broker; what it does not have is taken
             as passed.
-        listed: the expected deviations: reasons by id.
+        listed: the expected deviations: reasons by id. An id without parameters stands
+            for all cases of the test.
     """
-    failed = sorted(name for name, end in ours.items() if end is Outcome.FAILED)
-    also = {name for name, end in theirs.items() if end is Outcome.FAILED}
+    ran = {name: _entry(name, listed) for name in ours}
+    known = set(ran.values())
+    failed = sorted(name for name, end in ours.items() if end.outcome is Outcome.FAILED)
+    also = {name for name, end in theirs.items() if end.outcome is Outcome.FAILED}
     return Verdict(
-        unexpected=[name for name in failed if name not in listed and name not in also],
-        stale=sorted(n for n in listed if ours.get(n) is Outcome.PASSED),
-        unknown=sorted(name for name in listed if name not in ours),
-        listed=[name for name in failed if name in listed],
-        shared=[name for name in failed if name in also and name not in listed],
+        unexpected=[n for n in failed if ran[n] is None and n not in also],
+        stale=sorted(n for n in ours if ran[n] and ours[n].outcome is Outcome.PASSED),
+        unknown=sorted(name for name in listed if name not in known),
+        listed=[name for name in failed if ran[name]],
+        shared=[name for name in failed if ran[name] is None and name in also],
     )
+
+
+def _entry(name: str, listed: Mapping[str, str]) -> str | None:
+    """Return the entry for a test: its id, or that of all its cases."""
+    function = name.partition("[")[0]
+    return next((each for each in (name, function) if each in listed), None)
 
 
 def counts(outcomes: Outcomes) -> str:
     """Return such as ``308 passed, 2 failed, 1 skipped``."""
-    counted = Counter(outcomes.values())
+    counted = Counter(end.outcome for end in outcomes.values())
     return ", ".join(f"{counted[outcome]} {outcome}" for outcome in Outcome)

@@ -8,9 +8,10 @@ with every change unless they say why not (``not_embedded``). A test is named he
   commit and rebalance by either group protocol, to hand partitions over, to lose a
   leader or a coordinator, to connect by TLS.
 
-A name stands for all cases of a test, but not for those that have an embedded broker of
-their own. Together they take two minutes on the newest Kafka, and one on the oldest:
-whoever adds one looks at the time (``--durations=0``).
+A name stands for all cases of a test, or with its brackets for one of them, but never
+for those that have an embedded broker of their own. Together they take two minutes on
+the newest Kafka, and one on the oldest: whoever adds one looks at the time
+(``--durations=0``).
 """
 
 from __future__ import annotations
@@ -136,7 +137,11 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "test_pains.py": ("test_every_way_to_send_and_to_read_carries_the_whole_record",),
     "test_parallel.py": ("test_members_come_and_go_and_nothing_is_done_twice",),
-    "test_partial_failures_real.py": ("test_the_rest_goes_on",),
+    # A leader that is gone takes as long, and is seen by the tests of groups as well.
+    "test_partial_failures_real.py": (
+        "test_the_rest_goes_on[leader hangs]",
+        "test_the_rest_goes_on[topic gone]",
+    ),
     "test_plugin.py": (
         "test_a_round_trip",
         "test_each_worker_deletes_its_topics",

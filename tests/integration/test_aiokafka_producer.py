@@ -40,7 +40,7 @@ async def committed(servers: str, topic: str) -> Mapping[int, Sequence[bytes | N
     ) as consumer:
         ends = await consumer.end_offsets(places)
         while [tp for tp, end in ends.items() if await consumer.position(tp) < end]:
-            for record in (await consumer.poll(timeout=5)).records:
+            for record in (await consumer.poll(timeout=0.1)).records:
                 found.setdefault(record.partition, []).append(record.value)
     return found
 

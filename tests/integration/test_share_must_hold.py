@@ -288,6 +288,7 @@ async def test_poison_among_many_goes_to_the_dead_letter_and_holds_up_nothing(
     assert {letter.value for letter in letters} == poison
 
 
+@pytest.mark.not_embedded("takes 25 s; test_share_run.py shows it sooner")
 async def test_poison_that_is_released_is_archived_at_the_limit(
     group: Group, topic: TopicFactory
 ) -> None:

@@ -47,7 +47,8 @@ def test_a_pain_has_a_test(number: int) -> None:
 
 @pytest.mark.parametrize("file", sorted({*ON_THE_NEWEST, *ON_THE_OLDEST}))
 def test_what_runs_with_every_change_exists(file: str) -> None:
-    named = {*ON_THE_NEWEST.get(file, ()), *ON_THE_OLDEST.get(file, ())}
+    tables = {*ON_THE_NEWEST.get(file, ()), *ON_THE_OLDEST.get(file, ())}
+    named = {name.partition("[")[0] for name in tables}
     assert named <= functions(ROOT / "tests" / "integration" / file)
 
 

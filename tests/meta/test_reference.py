@@ -30,9 +30,14 @@ DIRECTIVE = re.compile(
 )
 SHOWN = {name: options for _, name, options in DIRECTIVE.findall(REFERENCE)}
 #: A package with pages of Kafka's own, and what is described by its other path.
-ELSEWHERE = {"kafkaio.messages", "kafkaio.security.Token"}
+ELSEWHERE = {
+    *("kafkaio.messages", "kafkaio.security.Token"),
+    # Of `kafkaio.aiokafka.errors`, whose names have a page.
+    *("kafkaio.aiokafka.ConsumerStoppedError", "kafkaio.aiokafka.IllegalOperation"),
+}
 PACKAGES = [
-    *("kafkaio", "kafkaio.admin", "kafkaio.arrow", "kafkaio.errors"),
+    *("kafkaio", "kafkaio.admin", "kafkaio.aiokafka", "kafkaio.aiokafka.admin"),
+    *("kafkaio.arrow", "kafkaio.errors"),
     *("kafkaio.registry", "kafkaio.security", "kafkaio.serde", "kafkaio.spark"),
     "kafkaio.testing",
     *("kafkaio.testing.kafka", "kafkaio.types"),
@@ -57,6 +62,15 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
     assert name.startswith("kafkaio.__") or re.search(
         rf"^   ~{re.escape(name)}$|:: {re.escape(name)}$", OVERVIEW, re.MULTILINE
     )
+
+
+def test_every_exception_of_aiokafka_is_in_the_reference() -> None:
+    errors = importlib.import_module("kafkaio.aiokafka.errors")
+    # Some classes have an earlier name, too.
+    found = (getattr(errors, name) for name in errors.__all__)
+    names = {each.__name__ for each in found if inspect.isclass(each)}
+    assert len(names) > 80
+    assert {f"kafkaio.aiokafka.errors.{name}" for name in names} <= SHOWN.keys()
 
 
 def test_a_name_has_one_place() -> None:

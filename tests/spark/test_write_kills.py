@@ -19,16 +19,14 @@ from tests.spark.torture_sink import numbered
 BATCHES, ROWS, PARTITIONS = 3, 200, 2
 LIMIT = 280.0
 
-pytestmark = pytest.mark.timeout(900)
+#: With every change, test_write_faults.py has what killed tasks leave behind, and
+#: tests/unit/spark any order of their deaths.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.nightly]
 
 
 @pytest.mark.parametrize(
     "victim",
-    [
-        "worker",
-        pytest.param("executor", marks=pytest.mark.nightly),
-        pytest.param("driver", marks=pytest.mark.nightly),
-    ],
+    ["worker", "executor", "driver"],
 )
 def test_every_row_once_although_one_is_killed(
     standalone: Standalone,

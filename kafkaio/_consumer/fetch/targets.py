@@ -38,12 +38,14 @@ class RecordsPort(Protocol):
         buffers: records that were fetched and not taken yet.
         wake_below: ``on_room`` is called once at most this many bytes are unread.
         on_room: called when there is room to fetch more.
+        selected: the partitions that are read; None for all. They are fetched first.
     """
 
     positions: Positions
     buffers: Buffers
     wake_below: int
     on_room: Callable[[], None]
+    selected: frozenset[TopicPartition] | None
 
     @property
     def progress(self) -> int:
@@ -137,6 +139,9 @@ class FetchTargets:
         ]
         share = self._share()
         open_points = [p for p in points if buffers.size_of(p.tp) < share]
+        selected = self._records.selected
+        if selected is not None and self._is_half_full():
+            open_points = [p for p in open_points if p.tp in selected]
         is_short = len(open_points) < len(points)
         if is_short:
             self._wait_for_room()
@@ -198,9 +203,31 @@ class FetchTargets:
         room = self._free_room()
         if not room and self._records.buffers.compact():
             room = self._free_room()
+        if not room and self._records.selected is not None:
+            self._make_room()
+            room = self._free_room()
         if not room:
             self._wait_for_room()
         return room
+
+    def _is_half_full(self) -> bool:
+        return 2 * self._records.buffers.size > self._config.fetch_buffer_bytes
+
+    def _make_room(self) -> None:
+        # What is buffered of partitions that nobody reads would keep those that are
+        # read from being fetched, for ever. So half of it is fetched again later.
+        records, selected = self._records, self._records.selected
+        if selected is None or not self._is_half_full():
+            return
+        records.set_aside()
+        for tp in records.positions:
+            if tp in selected or records.positions[tp].is_paused:
+                continue  # what is buffered of a paused partition does not count
+            if records.buffers.size_of(tp):
+                records.buffers.drop(tp)
+                records.positions.fetch_again(tp)
+                if not self._is_half_full():
+                    return
 
     def _free_room(self) -> int:
         budget = self._config.fetch_buffer_bytes

@@ -242,7 +242,7 @@ class Lanes:
         if after is None:
             # After it is over, another lane may be at work on the partition.
             if track.is_over:
-                self._reader.sync_of(track.tp)
+                self._reader.sync(track.tp)
             else:
                 self._reader.acknowledge({track.tp}, moment)
             await self._consumer.commit(ledger.finished({track.tp}), within)

@@ -17,7 +17,7 @@ isolation level; a share consumer's is what was acquired of the batch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kafkaio._consumer.batch import Frame
@@ -105,6 +105,8 @@ class PartitionBuffer(Generic[TagT]):
         ahead: the records that were deserialized before their turn; None without any.
         is_aside: whether a task decompresses the first of the batches, or deserializes
             the next record.
+        is_cut: whether the chunk ends before its batch does, so that what follows is
+            fetched again once the chunk was read.
         is_queued: whether the buffer is in `Buffers.ready`.
         size: bytes of the batches that wait.
         waiting: number of records in these batches, as far as is known.
@@ -120,6 +122,7 @@ class PartitionBuffer(Generic[TagT]):
         "failure",
         "frame",
         "is_aside",
+        "is_cut",
         "is_queued",
         "size",
         "tag",
@@ -139,6 +142,7 @@ class PartitionBuffer(Generic[TagT]):
         self.ahead: AheadPort | None = None
         self.is_aside: bool = False
         self.is_queued: bool = False
+        self.is_cut: bool = False
         self.chunk: RecordCursor | None = None
         self.tag: TagT | None = None
         self.frame: Frame | None = None
@@ -236,6 +240,15 @@ class Buffers(Generic[TagT]):
     def has_full(self, max_records: int) -> bool:
         """Whether some partition has at least that many records to take."""
         return any(buffer.at_hand >= max_records for buffer in self.ready)
+
+    def turn_to(self, partitions: Collection[TopicPartition]) -> bool:
+        """Let a buffer of these partitions be next; return whether there is one."""
+        ready = self.ready
+        for _ in range(len(ready)):
+            if ready[0].tp in partitions:
+                return True
+            ready.rotate(-1)
+        return False
 
     @property
     def all_at_hand(self) -> int:

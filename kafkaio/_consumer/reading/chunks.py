@@ -9,8 +9,8 @@ lost with the error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Protocol, TypeVar
 
 from kafkaio._consumer.batch import (
@@ -36,6 +36,7 @@ from kafkaio._records.batch import (
     Handout,
     LegacyBatch,
     RecordBatch,
+    RecordCursor,
 )
 from kafkaio.errors import (
     CorruptRecord,
@@ -102,13 +103,61 @@ class Chunks:
         self._checks_crcs = checks_crcs
         self._deserialization = deserialization
         self.preparation: Preparation = Preparation(buffers, listener.wake, self._break)
+        # Where reading ends in this step, and the buffers that are there.
+        self._ends: Mapping[TopicPartition, int] = {}
+        self._at_end: list[PartitionBuffer] = []
+
+    # Reading to an end
+
+    @contextmanager
+    def before(self, ends: Mapping[TopicPartition, int]) -> Iterator[None]:
+        """Hand out no record of these partitions from their ends on, in the block.
+
+        Args:
+            ends: the offset of the first record that is left out.
+        """
+        self._ends = ends
+        chunk = self._progress.turn.buffer
+        if chunk is not None and self._is_at_end(chunk):
+            self.turn_over(chunk)
+        for buffer in [it for it in self._buffers.ready if self._is_at_end(it)]:
+            self._set_aside(buffer)
+        try:
+            yield
+        finally:
+            self._ends = {}
+            at_end, self._at_end = self._at_end, []
+            for buffer in at_end:
+                self._buffers.bring_back(buffer)
+
+    def _is_at_end(self, buffer: PartitionBuffer) -> bool:
+        end = self._ends.get(buffer.tp)
+        return end is not None and self._positions[buffer.tp].position >= end
+
+    def _set_aside(self, buffer: PartitionBuffer) -> None:
+        # In a row of partitions to read, it would be found again and again.
+        self._buffers.set_aside(buffer)
+        self._at_end.append(buffer)
+
+    def _reach_end(self, buffer: PartitionBuffer, end: int) -> None:
+        # What is buffered begins at the end, or has no record before it.
+        tp = buffer.tp
+        entry = self._positions[tp]
+        if entry.position < end:
+            epoch = entry.position_epoch
+            self._positions.advance(tp, end, epoch)
+            self._ledger.skipped(tp, end, epoch)
+        self._set_aside(buffer)
 
     # The order of reading
 
-    def find(self, *, may_fail: bool = True) -> bool:
+    def find(
+        self, among: Collection[TopicPartition] | None = None, *, may_fail: bool = True
+    ) -> bool:
         """Find a chunk with records, and let the handout take from it.
 
         Args:
+            among: the partitions to read; None for all.
             may_fail: whether to raise an error that comes next. Otherwise the result is
                 False, and a later step raises it.
 
@@ -118,16 +167,16 @@ class Chunks:
         Raises:
             Exception: the error that comes next.
         """
-        if (chunk := self._progress.chunk) is not None:
-            if chunk.can_hand_out:
+        if (chunk := self._progress.turn.buffer) is not None:
+            if chunk.can_hand_out and (among is None or chunk.tp in among):
                 return True
             self.turn_over(chunk)
         ready = self._buffers.ready
-        while ready:
+        while ready and (among is None or self._buffers.turn_to(among)):
             buffer = ready[0]
             is_open = bool(buffer.left) or self._open(buffer)
             if is_open and buffer.undeserialized is None:
-                self._progress.begin(buffer)
+                self._progress.begin(buffer, self._progress.turn)
                 return True
             # The caller has taken records, which an exception would lose.
             if buffer.must_raise and not may_fail:
@@ -222,7 +271,7 @@ class Chunks:
                 self._raise_failure(buffer)
                 self._buffers.drop_if_empty(buffer)
             return None
-        self._progress.begin(buffer)
+        self._progress.begin(buffer, self._progress.turn)
         assert buffer.chunk is not None
         if raw:
             piece: Piece = buffer.chunk.cut(limit)
@@ -256,7 +305,7 @@ class Chunks:
             self._raise_failure(buffer)
             self._buffers.drop_if_empty(buffer)
             return False
-        self._progress.begin_lane(buffer, turn)
+        self._progress.begin(buffer, turn)
         return True
 
     def pass_over(self, tp: TopicPartition) -> None:
@@ -269,6 +318,8 @@ class Chunks:
         if buffer is None or not buffer.is_queued or buffer.left:
             return
         self._close(buffer)
+        if self._buffers.get(tp) is not buffer:
+            return
         with suppress(CorruptRecord):  # the next step raises it
             while buffer.batches:
                 batch, isolation, _ = buffer.batches[0]
@@ -312,10 +363,12 @@ class Chunks:
         if limit <= 0 or buffer.left or not buffer.batches:
             return None
         self._close(buffer)
+        if self._buffers.get(buffer.tp) is not buffer:
+            return None
         # Records were taken: the error waits for a step that has none.
         with suppress(Exception):  # the next step raises it again
             if self._open(buffer):
-                self._progress.begin(buffer)
+                self._progress.begin(buffer, self._progress.turn)
                 return take(buffer, limit)
         return None
 
@@ -328,8 +381,13 @@ class Chunks:
         while buffer.batches and buffer.broken is None:
             batch, isolation, _ = buffer.batches[0]
             position = self._positions[tp].position
+            end = self._ends.get(tp)
+            if end is not None and max(position, batch.base_offset) >= end:
+                self._reach_end(buffer, end)
+                return False
             if self._checks_crcs and not self._is_sound(buffer, batch, position):
                 return False
+            is_cut = False
             try:
                 # The filter sees every batch in order, even one that the position has
                 # passed, because markers change its state.
@@ -338,6 +396,11 @@ class Chunks:
                     if not self.preparation.is_ready(buffer):
                         return False
                     chunk = batch.iterate(tp.topic, tp.partition, position)
+                    if end is not None and batch.next_offset > end:
+                        is_cut, chunk = True, _before(chunk, end)
+                        if not chunk.remaining:
+                            self._reach_end(buffer, end)
+                            return False
             except (CorruptRecord, RecordTooLarge) as error:
                 self._break(buffer, error)
                 return False
@@ -345,6 +408,7 @@ class Chunks:
             self._buffers.pop_batch(buffer)
             if chunk is not None and chunk.remaining:
                 buffer.open_chunk(chunk, batch.leader_epoch)
+                buffer.is_cut = is_cut
                 self._listener.made_room()
                 return True
             self._left_out(buffer, batch)
@@ -365,6 +429,12 @@ class Chunks:
     def _close(self, buffer: PartitionBuffer) -> None:
         self._progress.leave_partition(buffer.tp)
         self._buffers.clear_chunk(buffer)
+        if buffer.is_cut:
+            # The rest of the batch is not here any more.
+            buffer.is_cut = False
+            self._buffers.drop(buffer.tp)
+            self._positions.fetch_again(buffer.tp)
+            self._listener.fetch_more()
         self._listener.made_room()
 
     def _is_sound(
@@ -421,6 +491,12 @@ class Chunks:
             self._positions.fetch_again(buffer.tp)
             raise failure.error
         self._listener.reset_position(failure.point.tp)
+
+
+def _before(chunk: RecordCursor, end: int) -> RecordCursor:
+    """Return a cursor over the records before an offset."""
+    records = chunk.copy().take(chunk.remaining)
+    return chunk.cut(sum(record.offset < end for record in records))
 
 
 def no_position(tp: TopicPartition, entry: PartitionPosition) -> OffsetOutOfRange:

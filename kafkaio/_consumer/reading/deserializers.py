@@ -80,7 +80,7 @@ class Rule:
         """
         call = self.key if is_key else self.value
         data = record.key if is_key else record.value
-        if call is None or data is None:
+        if call is None or (data is None and not call.takes_none):
             return data
         try:
             if call.takes_context:
@@ -281,11 +281,11 @@ class Deserializers:
         rule = self._typed.get(record.topic, self._default)
         key: object = record.key
         value: object = record.value
-        if rule.key is not None and key is not None:
+        if rule.key is not None and (key is not None or rule.key.takes_none):
             key = rule.begin(record, is_key=True)
             if type(key) is CoroutineType:
                 return Pending(self, record, rule, None, key, is_key=True)
-        if rule.value is not None and value is not None:
+        if rule.value is not None and (value is not None or rule.value.takes_none):
             value = rule.begin(record, is_key=False)
             if type(value) is CoroutineType:
                 return Pending(self, record, rule, key, value, is_key=False)
@@ -299,16 +299,18 @@ def _of_functions(
     of_key = None if rule.key is None else rule.key.function
     of_value = None if rule.value is None else rule.value.function
     of_coroutine = CoroutineType
+    of_no_key = rule.key is not None and rule.key.takes_none
+    of_no_value = rule.value is not None and rule.value.takes_none
 
     def deserialize(record: Record) -> Record | None:
         key: object = record.key
         value: object = record.value
         is_key = True
         try:
-            if of_key is not None and key is not None:
+            if of_key is not None and (key is not None or of_no_key):
                 key = of_key(key)
             is_key = False
-            if of_value is not None and value is not None:
+            if of_value is not None and (value is not None or of_no_value):
                 value = of_value(value)
         except Exception as error:  # noqa: BLE001  (raised when it is its turn)
             failure = failure_of(record, error, is_key=is_key)

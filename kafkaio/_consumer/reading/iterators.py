@@ -12,7 +12,8 @@ never suspends; it is the reference for the compiled one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from weakref import ref
 
@@ -26,7 +27,7 @@ from kafkaio._consumer.batch import (
     first_of,
     to_table,
 )
-from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.reading.reader import Reader, Run
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import knows_other_clients, public
@@ -108,6 +109,28 @@ class Poll(Generic[K_co, V_co]):
     records: list[Record[K_co, V_co]]
     to_be_revoked: frozenset[TopicPartition] = frozenset()
     lost: frozenset[TopicPartition] = frozenset()
+    _runs: Sequence[Run] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def by_partition(self) -> dict[TopicPartition, list[Record[K_co, V_co]]]:
+        """The records of each partition that has any, in the order of their offsets.
+
+        The lists are made anew each time.
+        """
+        found: dict[TopicPartition, list[Record[K_co, V_co]]] = {}
+        if self._runs is None:  # made by hand
+            for record in self.records:
+                found.setdefault(record.topic_partition, []).append(record)
+            return found
+        start = 0
+        for tp, end in self._runs:
+            run = self.records[start:end]
+            if run and tp in found:
+                found[tp] += run
+            elif run:
+                found[tp] = run
+            start = end
+        return found
 
 
 class ClosablePort(Protocol):
@@ -131,6 +154,40 @@ async def until_closed(it: ClosablePort, step: Callable[[], Awaitable[T]]) -> T:
         if it.is_closed:
             raise StopAsyncIteration from None
         raise
+
+
+@public("kafkaio")
+class RecordIterator(Generic[K_co, V_co]):
+    """Yields records up to an end, as ``Consumer.records`` describes.
+
+    Args:
+        consumer: may be closed.
+        take: takes a record that is here; None if it needs a read.
+        read: reads the next record.
+        owner: kept alive with the iterator.
+    """
+
+    def __init__(
+        self,
+        consumer: ClosablePort,
+        take: Callable[[], Record[K_co, V_co] | None],
+        read: Callable[[], Awaitable[Record[K_co, V_co]]],
+        owner: object = None,
+    ) -> None:
+        self._consumer = consumer
+        self._take = take
+        self._read = read
+        self._owner = owner
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record[K_co, V_co]:
+        """Return the next record. If cancelled, none was taken."""
+        record = self._take()
+        if record is not None:
+            return record
+        return await until_closed(self._consumer, self._read)
 
 
 class ReadPort(ClosablePort, Protocol):

@@ -89,14 +89,6 @@ class Turn:
         self.begun_at: int = 0
         self.synced: tuple[int, int] = (-1, -1)
 
-    def begin(self, buffer: PartitionBuffer) -> None:
-        """Let the handout take records of a buffer's chunk."""
-        self.buffer = buffer
-        self.begun_at = buffer.handed
-        self.synced = (-1, -1)
-        self.handout.cursor = buffer.chunk
-        self.handout.mark = -1
-
     def end(self) -> None:
         """Let the handout take no more records."""
         self.buffer = self.handout.cursor = None
@@ -116,6 +108,7 @@ class ReadProgress:
         handout: the source of records that are iterated over one by one.
 
     Attributes:
+        turn: the turn of the reader's handout.
         divider: divides the records among several tasks; None while one task reads.
         handoff: hands the records on to another thread; None if the user is here.
         on_begin: called with a partition before records of a chunk of it are taken;
@@ -129,11 +122,11 @@ class ReadProgress:
         "_ledger",
         "_positions",
         "_taken",
-        "_turn",
         "divider",
         "handoff",
         "on_begin",
         "on_handed",
+        "turn",
     )
 
     def __init__(
@@ -141,7 +134,7 @@ class ReadProgress:
     ) -> None:
         self._positions = positions
         self._ledger = ledger
-        self._turn = Turn(handout)
+        self.turn: Turn = Turn(handout)
         # The turns of lanes, by partition.
         self._lanes: dict[TopicPartition, Turn] = {}
         self.divider: DividerPort | None = None
@@ -152,34 +145,28 @@ class ReadProgress:
         self._taken = 0
 
     @property
-    def chunk(self) -> PartitionBuffer | None:
-        """The buffer that the reader's handout takes records of."""
-        return self._turn.buffer
-
-    @property
     def count(self) -> int:
         """A number that grows whenever the user takes something, and only then."""
-        chunk = self._turn.buffer
+        chunk = self.turn.buffer
         taken = self._taken + (0 if chunk is None else chunk.handed)
         return taken if self.handoff is None else taken + self.handoff.progress
 
-    def begin(self, buffer: PartitionBuffer) -> None:
-        """Let the reader's handout take records of a buffer's chunk."""
+    def begin(self, buffer: PartitionBuffer, turn: Turn) -> None:
+        """Let the handout of a turn, the reader's or a lane's, take of a chunk."""
         # First: a transaction holds the partition before a record of it is taken, so
         # that it cannot be revoked in between.
         if self.on_begin is not None:
             self.on_begin(buffer.tp)
-        if self._lanes:
+        if turn is not self.turn:
+            self.leave_partition(buffer.tp)
+            self._lanes[buffer.tp] = turn
+        elif self._lanes:
             self._leave_lane(buffer.tp)
-        self._turn.begin(buffer)
-
-    def begin_lane(self, buffer: PartitionBuffer, turn: Turn) -> None:
-        """Let the handout of a lane take records of a buffer's chunk."""
-        if self.on_begin is not None:
-            self.on_begin(buffer.tp)
-        self.leave_partition(buffer.tp)
-        turn.begin(buffer)
-        self._lanes[buffer.tp] = turn
+        turn.buffer = buffer
+        turn.begun_at = buffer.handed
+        turn.synced = (-1, -1)
+        turn.handout.cursor = buffer.chunk
+        turn.handout.mark = -1
 
     def step_taken(self) -> None:
         """Note that the user asks a lane for records."""
@@ -187,9 +174,9 @@ class ReadProgress:
 
     def leave(self) -> None:
         """Let the reader's handout take no more of the chunk, which stays there."""
-        if self._turn.buffer is not None:
-            self._sync_others()
-            self._leave(self._turn)
+        if (chunk := self.turn.buffer) is not None:
+            self.sync(chunk.tp)
+            self._end(self.turn)
 
     def leave_all(self) -> None:
         """Bring everything up to date, and let no handout take more of its chunk."""
@@ -200,19 +187,18 @@ class ReadProgress:
 
     def leave_partition(self, tp: TopicPartition) -> None:
         """Let no handout take more of the chunk of this partition."""
-        chunk = self._turn.buffer
+        chunk = self.turn.buffer
         if chunk is not None and chunk.tp == tp:
             self.leave()
         if self._lanes:
             self._leave_lane(tp)
 
     def _leave_lane(self, tp: TopicPartition) -> None:
-        turn = self._lanes.pop(tp, None)
-        if turn is not None:
-            self._leave(turn)
+        if tp in self._lanes:
+            self.sync(tp)
+            self._end(self._lanes.pop(tp))
 
-    def _leave(self, turn: Turn) -> None:
-        self._sync(turn)
+    def _end(self, turn: Turn) -> None:
         chunk = turn.buffer
         turn.end()
         if chunk is not None:
@@ -225,49 +211,47 @@ class ReadProgress:
         for turn in self._lanes.values():
             turn.handout.credit = 0
 
-    def sync(self) -> None:
-        """Note the records handed out and finished in the machines."""
-        self._sync_others()
-        self._sync(self._turn)
-        for turn in self._lanes.values():
-            self._sync(turn)
+    def sync(self, tp: TopicPartition | None = None) -> None:
+        """Note the records handed out and finished in the machines.
 
-    def sync_of(self, tp: TopicPartition) -> None:
-        """Do as `sync` does, but of the lanes only for that of this partition."""
-        self._sync_others()
-        self._sync(self._turn)
-        if (turn := self._lanes.get(tp)) is not None:
-            self._sync(turn)
-
-    def _sync_others(self) -> None:
+        Args:
+            tp: the partition that is asked for, if no other lane has to be brought up
+                to date; None for all.
+        """
         # Both may finish records of any partition, with or without a chunk.
         if self.divider is not None:
             self.divider.sync()
         if self.handoff is not None:
             self.handoff.sync()
+        for turn in self._turns(tp) if self._lanes else (self.turn,):
+            chunk, cursor = turn.buffer, turn.handout.cursor
+            if chunk is None or cursor is None or cursor.remaining == chunk.count:
+                continue
+            place = handed, mark = cursor.next_offset, turn.handout.mark
+            if place != turn.synced:
+                turn.synced = place
+                self._positions.advance(chunk.tp, handed, chunk.epoch)
+                self._ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
 
-    def _sync(self, turn: Turn) -> None:
-        chunk, cursor = turn.buffer, turn.handout.cursor
-        if chunk is None or cursor is None or cursor.remaining == chunk.count:
-            return
-        place = handed, mark = cursor.next_offset, turn.handout.mark
-        if place != turn.synced:
-            turn.synced = place
-            self._positions.advance(chunk.tp, handed, chunk.epoch)
-            self._ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
+    def _turns(self, tp: TopicPartition | None) -> Collection[Turn]:
+        if tp is None:
+            return (self.turn, *self._lanes.values())
+        lane = self._lanes.get(tp)
+        return (self.turn,) if lane is None else (self.turn, lane)
 
-    def finish(self) -> None:
-        """Finish everything that was handed out."""
-        if self._turn.buffer is not None:
-            self._turn.finish()
+    def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Finish everything that was handed out, of these or of all partitions."""
+        if (chunk := self.turn.buffer) is not None:
+            if partitions is None or chunk.tp in partitions:
+                self.turn.finish()
             self.sync()
-        self._ledger.finish()
+        self._ledger.finish(partitions)
 
     def finish_lane(self, tp: TopicPartition) -> None:
         """Finish the records that were handed out of a lane's partition."""
         if (turn := self._lanes.get(tp)) is not None:
             turn.finish()
-            self._sync(turn)
+            self.sync(tp)
         self._ledger.finish_of(tp)
 
     def acknowledge(
@@ -287,7 +271,7 @@ class ReadProgress:
         if partitions is None:
             self.sync()
         for tp in partitions or ():
-            self.sync_of(tp)
+            self.sync(tp)
         # With `Consumer.run` records finish in any order: the last one handed out does
         # not imply the others.
         if self.divider is not None and not self.divider.has_order:
@@ -312,7 +296,7 @@ class ReadProgress:
 
         None if the partition is not assigned.
         """
-        self.sync_of(tp)
+        self.sync(tp)
         entry = self._positions.get(tp)
         if entry is None:
             return None

@@ -14,7 +14,9 @@ that the user must be informed of closes the short path until the next read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, TypeAlias
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import AnyBatch, Batch, Piece, TablePiece, end_of, size_of
@@ -39,6 +41,21 @@ from kafkaio._runtime.clock import is_replaced, now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
+#: A partition, and the number of records taken by the end of a run of its records.
+Run: TypeAlias = tuple[TopicPartition, int]
+
+
+class Taken(NamedTuple):
+    """Records that were taken.
+
+    Attributes:
+        records: the records.
+        runs: consecutive records of one partition each, in order.
+    """
+
+    records: list[Record]
+    runs: Sequence[Run]
+
 
 class Reader:
     """The assigned partitions, their fetched records, and the user's positions.
@@ -55,6 +72,7 @@ class Reader:
         buffers: the records fetched and not handed out.
         wake_below: ``on_room`` is called once at most this many bytes are unread.
         on_room: called when there is room to fetch more.
+        selected: the partitions that are read; None for all that are assigned.
         allowance: returns how many records may be handed out before the event loop
             gets a turn; 0 if it should get one now.
         is_created_again: whether a partition's topic was deleted and created again.
@@ -80,6 +98,7 @@ class Reader:
         self.ledger: OffsetLedger = OffsetLedger()
         self.buffers: Buffers = Buffers()
         self.wake_below: int = -1
+        self.selected: frozenset[TopicPartition] | None = None
         self.on_room: Callable[[], None] = lambda: None
         self.allowance: Callable[[], int] = lambda: 0
         self.errors: deque[BaseException] = deque()
@@ -287,8 +306,12 @@ class Reader:
 
     # Reading
 
-    def check(self) -> None:
+    def check(self, among: Collection[TopicPartition] | None = None) -> None:
         """Raise errors that the user must get, and open the short path again.
+
+        Args:
+            among: the partitions to read; None for all. The position of another is
+                missed by the read that asks for it.
 
         Raises:
             Exception: an error of a background task; each is raised once.
@@ -298,7 +321,8 @@ class Reader:
         """
         self.raise_errors()
         for tp in self.positions.without_offset():
-            self.raise_without_position(tp)
+            if among is None or tp in among:
+                self.raise_without_position(tp)
         # With a divider every step is a read by the core.
         self._is_interrupted = self._progress.divider is not None
 
@@ -338,7 +362,7 @@ class Reader:
             if allowance <= 0:
                 return False
             handout.grant(allowance, SLICE)
-        cursor, chunk = handout.cursor, self._progress.chunk
+        cursor, chunk = handout.cursor, self._progress.turn.buffer
         if cursor is not None and chunk is not None:
             if cursor.remaining:
                 return True
@@ -377,19 +401,62 @@ class Reader:
         Raises:
             Exception: the error that comes next, if there is no record before it.
         """
+        return self.take_runs(max_records).records
+
+    def take_runs(
+        self, max_records: int, among: Collection[TopicPartition] | None = None
+    ) -> Taken:
+        """Take the records that are there, as `take`, and note whose they are.
+
+        Args:
+            max_records: most records.
+            among: the partitions to read; None for all.
+
+        Raises:
+            Exception: the error that comes next, if there is no record before it.
+        """
         taken: list[Record] = []
+        runs: list[Run] = []
         while len(taken) < max_records:
             try:
-                if not self._chunks.find(may_fail=not taken):
+                if not self._chunks.find(among, may_fail=not taken):
                     break
+                chunk = self._progress.turn.buffer
                 taken += self.handout.take_run(max_records - len(taken))
             except Exception:
                 if taken:
                     break  # the next step raises it again, as it begins there
                 raise
+            assert chunk is not None
+            runs.append((chunk.tp, len(taken)))
         # The next step must be a read, which finishes the records of this one.
         self.interrupt()
-        return taken
+        return Taken(taken, runs)
+
+    def is_ready(self, among: Collection[TopicPartition] | None) -> bool:
+        """Whether there may be something of these partitions to take or to raise."""
+        if among is None:
+            return self.has_any() or bool(self.positions.without_offset())
+        return bool(
+            self.errors
+            or any(buffer.tp in among for buffer in self.buffers.ready)
+            or any(tp in among for tp in self.positions.without_offset())
+        )
+
+    def select(self, partitions: Collection[TopicPartition] | None) -> None:
+        """Note which partitions are read: they are fetched before all others.
+
+        Args:
+            partitions: read from now on beside those that were named before; None for
+                all that are assigned.
+        """
+        if partitions is None:
+            if self.selected is not None:
+                self.selected = None
+                self._on_change()
+        elif self.selected is None or not self.selected.issuperset(partitions):
+            self.selected = (self.selected or frozenset()).union(partitions)
+            self._on_change()
 
     def take_batch(
         self, max_records: int, *, prefer_full: bool = False
@@ -406,7 +473,7 @@ class Reader:
         if prefer_full:
             self._chunks.bring_forward(max_records)
         while self._chunks.find():
-            buffer = self._progress.chunk
+            buffer = self._progress.turn.buffer
             assert buffer is not None
             if run := [*self._chunks.run(buffer, max_records)]:
                 self.interrupt()
@@ -432,7 +499,7 @@ class Reader:
         left = max_records
         try:
             while left > 0 and self._chunks.find(may_fail=left == max_records):
-                buffer = self._progress.chunk
+                buffer = self._progress.turn.buffer
                 assert buffer is not None
                 # The columns of topics with other serdes may have other types.
                 rule = deserializers.rule(buffer.tp.topic)
@@ -469,6 +536,33 @@ class Reader:
         self.ledger.handed(tp, offset)
         self._on_change()
 
+    def before(
+        self, ends: Mapping[TopicPartition, int]
+    ) -> AbstractContextManager[None]:
+        """Hand out no record from an end on; see `Chunks.before`."""
+        return self._chunks.before(ends)
+
+    def begin_again_if_beyond(self, tp: TopicPartition, end: int) -> None:
+        """Fetch a partition again if its open chunk may have records from an end on."""
+        buffer = self.buffers.get(tp)
+        if buffer is not None and buffer.left:
+            entry = self.positions[tp]
+            if entry.position < end < entry.fetch_offset:
+                self.seek(tp, entry.position, entry.position_epoch)
+
+    def take_here(self, cursor: object) -> AnyRecord | None:
+        """Take the next record of a chunk; None if that needs a read.
+
+        Args:
+            cursor: that of the chunk which the last read has opened.
+        """
+        handout = self.handout
+        is_there = cursor is not None and handout.cursor is cursor
+        if not is_there or handout.credit <= 0 or self._is_interrupted:
+            return None
+        assert handout.cursor is not None
+        return handout.take() if handout.cursor.remaining else None
+
     def set_aside(self) -> None:
         """Leave the chunks of all handouts, so that positions and ledger are exact."""
         self._progress.leave_all()
@@ -483,17 +577,13 @@ class Reader:
 
     # Finished records
 
-    def sync(self) -> None:
+    def sync(self, tp: TopicPartition | None = None) -> None:
         """Bring the machines up to date; see `ReadProgress.sync`."""
-        self._progress.sync()
+        self._progress.sync(tp)
 
-    def sync_of(self, tp: TopicPartition) -> None:
-        """Bring the machines up to date for one partition."""
-        self._progress.sync_of(tp)
-
-    def finish(self) -> None:
-        """Finish everything that was handed out."""
-        self._progress.finish()
+    def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Finish everything that was handed out, of these or of all partitions."""
+        self._progress.finish(partitions)
 
     def acknowledge(
         self,
@@ -505,7 +595,7 @@ class Reader:
 
     def place_after(self, what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
         """Return where reading goes on if a record or a batch was the last of all."""
-        self._progress.sync_of(what.topic_partition)
+        self.sync(what.topic_partition)
         self._chunks.pass_over(what.topic_partition)
         return self.ledger.after(what.topic_partition, end_of(what))
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Set
 from functools import partial, wraps
 from time import monotonic
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ConsumerConfig
@@ -30,6 +30,7 @@ from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     PlainStream,
     Poll,
+    RecordIterator,
     TableIterator,
 )
 from kafkaio._consumer.reading.progress import HandedOut
@@ -55,8 +56,16 @@ from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.types import AnyRecord, Record, TopicPartition
 
+if TYPE_CHECKING:
+    from kafkaio._client.log_ranges import Edge
+
 P = ParamSpec("P")
 T = TypeVar("T")
+#: `Core.read`, or that of a read to an end.
+Read: TypeAlias = Callable[
+    [Callable[[], list[AnyRecord] | None], Callable[[], float | None]],
+    Awaitable[list[AnyRecord] | None],
+]
 
 
 def _asked(
@@ -212,7 +221,7 @@ class ThreadedCore:
             if record is not None:
                 return record
 
-    async def _exchange(self) -> None:
+    async def _exchange(self, read: Read | None = None) -> None:
         # Fetch a chunk of records into the handoff; in the thread.
         core, limit = self._core, self.config.max_poll_records
         self._handoff.settle()
@@ -220,44 +229,105 @@ class ThreadedCore:
             self._read_again()
             return
         core.assigned.has_news = False
-        records = await core.read(lambda: core.reader.take(limit) or None, _never) or []
+        read = core.read if read is None else read
+        records = await read(lambda: core.reader.take(limit) or None, _never) or []
         core.reader.sync()
         self._handoff.fill(records)
 
-    async def poll(self, limit: int, wait: float | None) -> Poll[Any, Any]:
+    async def poll(
+        self,
+        limit: int,
+        wait: float | None,
+        among: frozenset[TopicPartition] | None = None,
+    ) -> Poll[Any, Any]:
         """Take the records that are there; wait only if there are none."""
         core = self._core
 
         async def work() -> None:
             self._handoff.settle()
-            poll = await core.poll(limit, wait)
+            poll = await core.poll(limit, wait, among)
             core.reader.sync()
             self._polls.append((poll, self._handoff.send(core.reader.read_now())))
 
         if not self._polls:
             await self.call(work)
-        poll, transfer = self._polls.popleft()
+        poll, transfer = self._polls[0]
+        if among is not None and not among.issuperset(poll.by_partition):
+            # It was kept for a caller that was cancelled, and has other records. What
+            # it reports is reported all the same.
+            self.ask(self._settle)
+            return Poll([], poll.to_be_revoked, poll.lost)
+        self._polls.popleft()
         self._handoff.receive(transfer)
         return poll
 
     def batches(
-        self, owner: object, limit: int, wait: float
+        self, owner: object, limit: int, wait: float, edge: Edge | None = None
     ) -> BatchIterator[Any, Any]:
         """Return an iterator over batches, which keeps ``owner`` alive."""
         self._core.check_open()
-        return BatchIterator(self._reads(), self._core.reader, limit, wait, owner)
+        return BatchIterator(self._reads(edge), self._core.reader, limit, wait, owner)
 
     def tables(
-        self, owner: object, limit: int, wait: float, *, headers: bool
+        self,
+        owner: object,
+        limit: int,
+        wait: float,
+        edge: Edge | None = None,
+        *,
+        headers: bool,
     ) -> TableIterator:
         """Return an iterator over tables, which keeps ``owner`` alive."""
         self._core.check_open()
-        reads, reader = self._reads(), self._core.reader
+        reads, reader = self._reads(edge), self._core.reader
         return TableIterator(reads, reader, limit, wait, headers=headers, owner=owner)
 
-    def _reads(self) -> ReadCrossing:
+    def _reads(self, edge: Edge | None) -> ReadCrossing:
         core = self._core
-        return ReadCrossing(core, core.reader, self, self._handoff, self._settle)
+        reads = core if edge is None else core.until(edge)
+        return ReadCrossing(reads, core.reader, self, self._handoff, self._settle)
+
+    # Reading to an end
+
+    def records(self, owner: object, edge: Edge) -> RecordIterator[Any, Any]:
+        """Return an iterator over records before an end, which keeps ``owner``."""
+        until, handoff = self._core.until(edge), self._handoff
+        # The records that are here are of another read, until the first step.
+        has_begun = False
+
+        def take() -> AnyRecord | None:
+            return None if self._time_slice.is_over or not has_begun else handoff.take()
+
+        async def read() -> AnyRecord:
+            nonlocal has_begun
+            if self._time_slice.is_over:
+                await self._time_slice.give_way()
+            while True:
+                record = handoff.take() if has_begun else None
+                if record is not None:
+                    return record
+                await self.call(lambda: self._exchange(until.read))
+                has_begun = True
+                self._time_slice.renew()
+
+        return RecordIterator(self, take, read, owner)
+
+    async def read_to_end(self, edge: Edge) -> list[AnyRecord]:
+        """Return all records before an end."""
+        core = self._core
+
+        async def work() -> None:
+            self._settle()
+            records = await core.read_to_end(edge)
+            core.reader.sync()
+            transfer = self._handoff.send(core.reader.read_now())
+            self._polls.append((Poll(records), transfer))
+
+        # If this is cancelled after the records have come, the next read has them.
+        await self.call(work)
+        poll, transfer = self._polls.popleft()
+        self._handoff.receive(transfer)
+        return poll.records
 
     # DividingPort the records among several tasks
 

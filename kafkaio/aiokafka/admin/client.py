@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import kafkaio
 from kafkaio import TopicPartition, messages
+from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._translation import translated, translating
 from kafkaio.aiokafka.abc import AbstractTokenProvider
@@ -32,6 +33,7 @@ _POLL = 0.02
 _GROUP_ID_NOT_FOUND = 69
 
 
+@public("kafkaio.aiokafka.admin")
 class AIOKafkaAdminClient:
     """Administers a cluster.
 

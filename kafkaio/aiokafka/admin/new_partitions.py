@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kafkaio._public import public
+
 __all__ = ["NewPartitions"]
 
 
+@public("kafkaio.aiokafka.admin")
 class NewPartitions:
     """How many partitions a topic is to have.
 

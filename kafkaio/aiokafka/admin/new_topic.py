@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kafkaio._public import public
 from kafkaio.aiokafka.errors import IllegalArgumentError
 
 __all__ = ["NewTopic"]
 
 
+@public("kafkaio.aiokafka.admin")
 class NewTopic:
     """A topic to create: with a number of partitions, or with all their replicas.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from kafkaio._public import public
+
 __all__ = ["RecordsToDelete"]
 
 
+@public("kafkaio.aiokafka.admin")
 class RecordsToDelete:
     """Which records of a partition to delete.
 

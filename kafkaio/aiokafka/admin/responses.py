@@ -37,7 +37,7 @@ class TopicError(NamedTuple):
 
     Attributes:
         topic: name of the topic.
-        error_code: 0 for success; `kafkaio.aiokafka.errors.for_code` has its class.
+        error_code: 0 for success; ``errors.for_code`` has its class.
         error_message: the broker's words; None if it had none.
     """
 

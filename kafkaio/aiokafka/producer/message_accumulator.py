@@ -104,7 +104,7 @@ class BatchBuilder:
             value_bytes,
             pairs,
         )
-        if count and self._size + size > self._limit:
+        if count and self._size + size >= self._limit:
             self.close()
             return None
         if not count:

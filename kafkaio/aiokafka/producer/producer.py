@@ -9,11 +9,11 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 import kafkaio
+from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._options import check_loop, loop_of
 from kafkaio.aiokafka._translation import translated, translating
@@ -22,11 +22,12 @@ from kafkaio.aiokafka.client import AIOKafkaClient
 from kafkaio.aiokafka.partitioner import DefaultPartitioner
 from kafkaio.aiokafka.producer._futures import (
     BatchFuture,
+    Futures,
+    Sent,
     Settle,
     metadata_of,
     settle,
     settle_without,
-    when_done,
 )
 from kafkaio.aiokafka.producer._transactions import (
     NativeProducer,
@@ -60,6 +61,7 @@ _OUTSIDE: Final = "Can't send messages while not in transaction"
 _NEVER: Final = 2**31 - 1
 
 
+@public("kafkaio.aiokafka")
 class AIOKafkaProducer:
     """Writes records to Kafka, with the names of aiokafka.
 
@@ -120,6 +122,10 @@ class AIOKafkaProducer:
     # None until the constructor has succeeded, for `__del__`. Others read it, too.
     _closed: bool | None = None
     _source_traceback: traceback.StackSummary | None = None
+    # None until `start` has succeeded.
+    _producer: NativeProducer | None = None
+    _native: kafkaio.Client | None = None
+    _transactions: Transactions | None = None
 
     def __init__(  # noqa: PLR0913 - the options of aiokafka
         self,
@@ -194,13 +200,10 @@ class AIOKafkaProducer:
         self._partitioner = partitioner
         # kafkaio has the default rules itself, and quicker.
         self._chooses = not isinstance(partitioner, DefaultPartitioner)
-        self._is_acknowledged = options["acks"] != 0
-        self._settle: Settle = settle if self._is_acknowledged else settle_without
-        self._producer: NativeProducer | None = None
-        self._native: kafkaio.Client | None = None
+        self._settle: Settle = settle if options["acks"] else settle_without
+        self._futures = Futures()
         # Topics that the metadata had once: asked before every record.
         self._described: set[str] = set()
-        self._transactions: Transactions | None = None
         self._closed = False
 
     # Warns as aiokafka does. The parts end by themselves when they are collected.
@@ -340,8 +343,8 @@ class AIOKafkaProducer:
         delivery = await self._enqueue(
             topic, value, key, partition, timestamp_ms, headers
         )
-        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
-        when_done(delivery, partial(self._settle, future))
+        future: Sent = self._loop.create_future()
+        self._futures.add(future, delivery, self._settle)
         return future
 
     async def send_and_wait(
@@ -365,6 +368,13 @@ class AIOKafkaProducer:
             KafkaTimeoutError: it was not acknowledged in time, see the class.
             KafkaError: it was refused, for the reason given; and what `send` raises.
         """
+        if type(self).send is not _SEND or "send" in self.__dict__:
+            # Instrumentations, subclasses and tests replace `send`, and expect to see
+            # these records, too.
+            future = await self.send(
+                topic, value, key, partition, timestamp_ms, headers
+            )
+            return await future
         delivery = await self._enqueue(
             topic, value, key, partition, timestamp_ms, headers
         )
@@ -372,7 +382,7 @@ class AIOKafkaProducer:
             at = await delivery
         except kafkaio.KafkaError as error:
             raise translated(error, closed=errors.ProducerClosed) from error
-        if not self._is_acknowledged:
+        if self._settle is settle_without:
             return None  # type: ignore[return-value]  # see above
         return metadata_of(at, delivery)
 
@@ -462,11 +472,16 @@ class AIOKafkaProducer:
             return partition
         assert self._native is not None
         known = self._native.cluster.partitions(topic)
-        return self._partitioner(
-            serialized_key,  # type: ignore[arg-type]  # `send` checks what it is
-            [each.partition for each in known],
-            [each.partition for each in known if each.leader >= 0],
-        )
+        if known:
+            every = [each.partition for each in known]
+            available = [each.partition for each in known if each.leader >= 0]
+        else:
+            # Instrumentations come before the first record, and ask the client.
+            cluster = self.client.cluster
+            every = sorted(cluster.partitions_for_topic(topic) or ())
+            available = sorted(cluster.available_partitions_for_topic(topic) or ())
+        # `send` checks what it has as a key.
+        return self._partitioner(serialized_key, every, available)  # type: ignore[arg-type]
 
     @property
     def _metadata(self) -> ClusterMetadata:
@@ -516,7 +531,7 @@ class AIOKafkaProducer:
         transactions = self._transactions
         target = self._producer if transactions is None else transactions.open(_OUTSIDE)
         assert target is not None
-        future: asyncio.Future[RecordMetadata] = self._loop.create_future()
+        future: Sent = self._loop.create_future()
         with translating(closed=errors.ProducerClosed):
             deliveries = [
                 await _taken(target, topic, partition, record)
@@ -527,7 +542,7 @@ class AIOKafkaProducer:
             return future
         whole = BatchFuture(future, deliveries, self._settle)
         for delivery in deliveries:
-            when_done(delivery, whole.record_settled)
+            self._futures.add(future, delivery, whole.record_settled)
         return future
 
     # ---- transactions ----------------------------------------------------------------
@@ -624,6 +639,9 @@ class AIOKafkaProducer:
         if not group_id or not isinstance(group_id, str):
             raise ValueError(group_id)
         await transactions.send_offsets(commit_structure_validate(offsets), group_id)
+
+
+_SEND: Final = AIOKafkaProducer.send
 
 
 class TransactionContext:

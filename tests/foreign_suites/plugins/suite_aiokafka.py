@@ -13,6 +13,7 @@ import shutil
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,10 @@ def _administer(call: Callable[[kafkaio.Admin], Awaitable[Any]]) -> Any:
         return threads.submit(asyncio.run, perform()).result(timeout=60)
 
 
+async def _alter(made: list[ScramUpsertion], admin: kafkaio.Admin) -> None:
+    await admin.alter_user_scram_credentials(made)
+
+
 def _binding(rights: dict[str, Any]) -> AclBinding:
     """Translate the arguments of ``kafka-acls.sh`` as the tests name them."""
     permission, user = next(
@@ -57,7 +62,11 @@ def _binding(rights: dict[str, Any]) -> AclBinding:
         if name.endswith("_principal")
     )
     kind, resource = next(
-        ((_RESOURCES[name], each) for name, each in rights.items() if name in _RESOURCES),
+        (
+            (_RESOURCES[name], each)
+            for name, each in rights.items()
+            if name in _RESOURCES
+        ),
         (AclResourceType.CLUSTER, "kafka-cluster"),
     )
     return AclBinding(
@@ -109,9 +118,10 @@ class Users:
     """The tests' ``kafka_config``."""
 
     def add_scram_user(self, username: str, password: str) -> None:
-        kinds = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-        made = [ScramUpsertion(username, kind, password) for kind in kinds]
-        _administer(lambda admin: admin.alter_user_scram_credentials(made))
+        # Kafka alters one password of a user in a request.
+        for kind in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            made = [ScramUpsertion(username, kind, password)]
+            _administer(partial(_alter, made))
 
 
 class NoKerberos:

@@ -13,6 +13,9 @@ from typing import Any, Final
 
 import pytest
 
+#: Characters of a reason.
+_MOST: Final = 200
+
 if os.environ["KAFKAIO_SUITE_CLIENT"] == "kafkaio":
     import kafkaio.aiokafka
 
@@ -32,7 +35,8 @@ class _Recorder:
 
     def __init__(self, place: Path) -> None:
         self._place = place
-        self._outcomes: dict[str, str] = {}
+        #: Outcome and reason by test.
+        self._outcomes: dict[str, tuple[str, str]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome in self._RANK:  # not the "rerun" of pytest-rerunfailures
@@ -43,9 +47,15 @@ class _Recorder:
             self._note(report)
 
     def _note(self, report: Any) -> None:
-        known = self._outcomes.get(report.nodeid, "passed")
-        worst = max(known, report.outcome, key=self._RANK.__getitem__)
-        self._outcomes[report.nodeid] = worst
+        known, _ = self._outcomes.get(report.nodeid, ("passed", ""))
+        if report.nodeid in self._outcomes and (
+            self._RANK[report.outcome] <= self._RANK[known]
+        ):
+            return
+        crash = getattr(report.longrepr, "reprcrash", None)
+        reason = getattr(crash, "message", str(report.longrepr or ""))
+        first = next(iter(reason.strip().splitlines()), "")
+        self._outcomes[report.nodeid] = (report.outcome, first[:_MOST])
 
     def pytest_sessionfinish(self) -> None:
         self._place.write_text(json.dumps(self._outcomes, indent=1))

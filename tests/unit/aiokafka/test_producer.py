@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import pickle
 import warnings
 from collections.abc import AsyncIterator
+from types import MethodType
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 import kafkaio
+from kafkaio import ErrorCode
 from kafkaio._machines.partitioner import key_partition
 from kafkaio.aiokafka import AIOKafkaProducer, errors
-from kafkaio.testing import Broker, disconnect_before_write, drop, error
+from kafkaio.testing import Broker, Fault, disconnect_before_write, drop, error
 from tests.unit.aiokafka.side import SIDES, Side, side
 
-TOPIC_AUTHORIZATION_FAILED = kafkaio.ErrorCode.TOPIC_AUTHORIZATION_FAILED
+TOPIC_AUTHORIZATION_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 @pytest_asyncio.fixture
@@ -43,7 +46,7 @@ async def written(broker: Broker, topic: str = "t") -> list[kafkaio.Record]:
         ends = await consumer.end_offsets(places)
         records: list[kafkaio.Record] = []
         while [tp for tp, end in ends.items() if await consumer.position(tp) < end]:
-            records += (await consumer.poll(timeout=5)).records
+            records += (await consumer.poll(timeout=0.1)).records
     return sorted(records, key=lambda record: (record.partition, record.offset))
 
 
@@ -86,6 +89,41 @@ async def test_where_a_record_was_written(it: Side, broker: Broker) -> None:
 
 
 @SIDES
+@pytest.mark.parametrize("how", ["a class", "an instrumentation", "a test"])
+async def test_whoever_replaces_send_sees_send_and_wait(
+    it: Side, broker: Broker, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[object, ...]] = []
+    kind = it.top.AIOKafkaProducer
+    before = kind.send
+
+    async def send(self: Any, *given: Any) -> Any:
+        seen.append(given)
+        return await before(self, *given)
+
+    if how == "a class":
+        kind = type("Own", (kind,), {"send": send})
+    elif how == "an instrumentation":
+        monkeypatch.setattr(kind, "send", send)
+    async with kind(bootstrap_servers=broker.bootstrap_servers) as producer:
+        if how == "a test":
+            monkeypatch.setattr(producer, "send", MethodType(send, producer))
+        at = await producer.send_and_wait("t", b"v", partition=1, headers=[("h", b"1")])
+    assert at.partition == 1
+    assert seen == [("t", b"v", None, 1, None, [("h", b"1")])]
+
+
+@SIDES
+async def test_an_instrumentation_asks_before_the_first_record(
+    it: Side, broker: Broker
+) -> None:
+    async with it.producer(broker.bootstrap_servers) as producer:
+        assert await producer.client._wait_on_metadata("t") == {0, 1, 2}
+        wanted = producer._partition("t", None, b"k", b"v", b"k", b"v")
+        assert (await producer.send_and_wait("t", b"v", key=b"k")).partition == wanted
+
+
+@SIDES
 async def test_the_brokers_time_is_told(it: Side, broker: Broker) -> None:
     async with kafkaio.Admin(broker.bootstrap_servers) as admin:
         stamped = {"message.timestamp.type": "LogAppendTime"}
@@ -101,13 +139,11 @@ async def test_the_brokers_time_is_told(it: Side, broker: Broker) -> None:
 async def test_flush_returns_when_the_futures_are_done(
     it: Side, broker: Broker
 ) -> None:
-    async with it.producer(broker.bootstrap_servers, linger_ms=10_000) as producer:
+    async with it.producer(broker.bootstrap_servers, linger_ms=200) as producer:
         futures = [await producer.send("t", b"v") for _ in range(20)]
-        # aiokafka lingers on in its flush.
-        if it.is_ours:
-            assert not any(each.done() for each in futures)
-            await producer.flush()
-            assert all(each.done() for each in futures)
+        assert not any(each.done() for each in futures)
+        await producer.flush()
+        assert all(each.done() for each in futures)
     assert all(each.result().topic == "t" for each in futures)
 
 
@@ -350,24 +386,57 @@ async def test_order_outlives_repeated_requests(
     async with it.producer(
         broker.bootstrap_servers, max_batch_size=100, retry_backoff_ms=1, **options
     ) as producer:
-        futures = [await producer.send("t", b"%d" % n, partition=0) for n in range(100)]
+        futures = [await producer.send("t", b"%d" % n, partition=0) for n in range(40)]
         offsets = [(await each).offset for each in futures]
     assert offsets == sorted(offsets)
-    assert await values(broker) == [b"%d" % n for n in range(100)]
+    assert await values(broker) == [b"%d" % n for n in range(40)]
 
 
 @SIDES
-async def test_a_time_limit(it: Side, broker: Broker) -> None:
-    broker.faults.on("Produce", drop())
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (drop(), "RequestTimedOutError"),
+        (disconnect_before_write(), "KafkaConnectionError"),
+        (error(ErrorCode.NOT_LEADER_OR_FOLLOWER), "NotLeaderForPartitionError"),
+        (error(ErrorCode.NOT_ENOUGH_REPLICAS), "NotEnoughReplicasError"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_time_limit_is_what_failed_last(
+    it: Side, broker: Broker, fault: Fault, kind: str
+) -> None:
+    broker.faults.on("Produce", fault)
     async with it.producer(
         broker.bootstrap_servers, request_timeout_ms=300
     ) as producer:
-        # aiokafka tells of the request, kafkaio of the record; both are in time.
-        with pytest.raises(
-            (it.errors.RequestTimedOutError, it.errors.KafkaTimeoutError)
-        ):
+        with pytest.raises(getattr(it.errors, kind)) as caught:
             await producer.send_and_wait("t", b"v")
         broker.faults.clear()
+    if it.is_ours:
+        assert isinstance(caught.value, errors.KafkaTimeoutError)
+        assert isinstance(caught.value, kafkaio.DeliveryTimeout)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert type(again) is type(caught.value)
+        assert str(again) == str(caught.value)
+
+
+@SIDES
+async def test_records_that_are_too_large_together(it: Side, broker: Broker) -> None:
+    """aiokafka refuses all of them."""
+    async with kafkaio.Admin(broker.bootstrap_servers) as admin:
+        small = {"max.message.bytes": "500"}
+        await admin.create_topics([kafkaio.NewTopic("small", 1, configs=small)])
+    async with it.producer(broker.bootstrap_servers, linger_ms=50) as producer:
+        blocking = await producer.send("t", b"v")
+        futures = [await producer.send("small", b"x" * 200) for _ in range(6)]
+        await blocking
+        await asyncio.wait(futures)
+        if it.is_ours:
+            assert [each.result().offset for each in futures] == [*range(6)]
+        else:
+            refused = it.errors.MessageSizeTooLargeError
+            assert {type(each.exception()) for each in futures} == {refused}
 
 
 # ---- batches -------------------------------------------------------------------------

@@ -40,6 +40,23 @@ def test_it_takes_what_aiokafkas_takes(
         assert ours.closed() == theirs.closed()
 
 
+@given(limit=st.integers(61, 2_000), values=st.lists(st.binary(max_size=300)))
+def test_its_limit_is_aiokafkas(limit: int, values: list[bytes]) -> None:
+    ours, theirs = BatchBuilder(limit, None), Theirs(limit, 0)
+    for value in values:
+        taken = ours.append(timestamp=1, key=None, value=value)
+        wanted = theirs.append(timestamp=1, key=None, value=value)
+        assert (taken is None) == (wanted is None)
+    # And to the byte: a batch that would be full is not filled.
+    full = ours.size()
+    for most in (full - 1, full, full + 1):
+        again = BatchBuilder(most, None), Theirs(most, 0)
+        for value in values:
+            for batch in again:
+                batch.append(timestamp=1, key=None, value=value)
+        assert again[0].record_count() == again[1].record_count()
+
+
 def test_a_record_that_does_not_fit_closes_it() -> None:
     batch = BatchBuilder(100, None)
     assert batch.append(timestamp=1, key=None, value=b"x" * 500) is not None

@@ -46,7 +46,7 @@ async def committed(broker: Broker) -> set[bytes | None]:
         ends = await consumer.end_offsets(places)
         found: set[bytes | None] = set()
         while [tp for tp, end in ends.items() if await consumer.position(tp) < end]:
-            poll = await consumer.poll(timeout=5)
+            poll = await consumer.poll(timeout=0.1)
             found |= {record.value for record in poll.records}
     return found
 

@@ -238,6 +238,24 @@ EQUAL = {
 }
 
 
+@pytest.mark.parametrize(("module", "name", "attribute"), ATTRIBUTES)
+def test_signatures_have_types(module: str, name: str, attribute: str) -> None:
+    function = getattr(getattr(here(module), name), attribute)
+    if not inspect.isroutine(function) or not function.__module__.startswith("kafkaio"):
+        return
+    signature = inspect.signature(function)
+    types = [
+        each.annotation
+        for each in signature.parameters.values()
+        if each.name not in {"self", "cls", "_cls", "_warnings"}
+    ]
+    shown = [str(each) for each in (*types, signature.return_annotation)]
+    if attribute not in {"_make", "_replace", "_asdict"}:
+        assert not [
+            each for each in shown if re.search(r"\bAny\b|inspect\._empty", each)
+        ]
+
+
 @pytest.mark.parametrize(("module", "name"), CLASSES)
 def test_named_tuples_and_enums(module: str, name: str) -> None:
     their, our = pair(module, name)

@@ -29,7 +29,7 @@ CASES: list[tuple[Exception, type[Exception]]] = [
     (kafkaio.AuthenticationError("x"), errors.AuthenticationFailedError),
     (kafkaio.AuthenticationError("x"), errors.KafkaConnectionError),
     (kafkaio.RequestTimeout("x"), errors.RequestTimedOutError),
-    (kafkaio.DeliveryTimeout("x"), errors.KafkaTimeoutError),
+    (kafkaio.DeliveryTimeout("x"), errors.RequestTimedOutError),
     (kafkaio.KafkaTimeout("x"), errors.KafkaTimeoutError),
     (kafkaio.OutcomeUnknown("x"), errors.KafkaTimeoutError),
     (kafkaio.BufferFull("x"), errors.KafkaTimeoutError),

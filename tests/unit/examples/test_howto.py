@@ -380,8 +380,8 @@ async def test_the_limits_on_a_batch(broker: Broker) -> None:
 async def test_read_to_the_end(
     broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program, following = python_blocks(
-        "howto/read-to-the-end.md", {LOCAL: broker.bootstrap_servers}
+    program, others, ends, following = python_blocks(
+        "howto/read-to-the-end.md", {LOCAL: broker.bootstrap_servers, "4711": "0"}
     )
     await run(program)  # an empty topic
     async with kafkaio.Producer(broker.bootstrap_servers) as producer:
@@ -417,6 +417,15 @@ async def test_read_to_the_end(
             await producer.send("prices", b"new", key=b"a", partition=0)
             with pytest.raises(EOFError):
                 await run(following, names)
+            capsys.readouterr()
+            names["consumer"].seek_to_beginning()
+            await run(others, names)
+            first, *rest = capsys.readouterr().out.splitlines()
+            # The new one is read again; those of partition 2 were deleted.
+            assert re.fullmatch(r"[1-9]\d+ records", first)
+            assert rest == []  # they are all read
+            names["consumer"].seek_to_beginning()
+            await run(ends, names)
 
 
 # read-ranges.md
@@ -463,9 +472,6 @@ async def test_tables(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 async def test_the_end_is_a_marker(isolation: str) -> None:
-    names = await run(
-        python_blocks("howto/read-to-the-end.md")[0].split("async def m")[0]
-    )
     async with FakeCluster(nodes=1, topics={"one": 1}) as cluster:
         log = FakeLogs(cluster).log("one")
         log.append([b"seen"])
@@ -481,7 +487,7 @@ async def test_the_end_is_a_marker(isolation: str) -> None:
                 config, dial=cluster.dial, topics="one"
             ) as consumer,
         ):
-            found = [record.value async for record in names["read_to_end"](consumer)]
+            found = [record.value async for record in consumer.records(until="latest")]
     assert found == [b"seen"]
 
 

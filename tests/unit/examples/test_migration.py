@@ -44,6 +44,9 @@ OBJECTS: dict[str, Any] = {
     "messages": kafkaio.messages,
     "registry": Registry,
 }
+#: A test of something that differs from aiokafka: where it is named, and defined.
+ROW = re.compile(r"`(test_row_\w+)` \|$")
+DEFINED = re.compile(r"^ *(?:async )?def (test_row_\w+)\(", re.MULTILINE)
 USE = re.compile(rf"(?<![\w.])({'|'.join(OBJECTS)})\.(\w+)(?:\.(\w+))?(\()?")
 CONFIGS = (kafkaio.ProducerConfig, kafkaio.ConsumerConfig)
 
@@ -68,9 +71,9 @@ def rows(client: str, width: int) -> list[list[str]]:
     return found
 
 
-async def run(code: str, bootstrap: str) -> list[bytes]:
+async def run(code: str, bootstrap: str, *start: str) -> list[bytes]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-c"),
+        *(sys.executable, "-W", "error", *start, "-c"),
         code.replace("localhost:9092", bootstrap),
         stdout=PIPE,
         stderr=PIPE,  # asyncio may report there that the machine is slow
@@ -96,6 +99,45 @@ async def test_the_program_before_does_the_same(client: str) -> None:
         output = await run(before, broker.bootstrap_servers)
         assert output == [b"written at offset 0", b"read b'coffee'"]
         assert broker.control.committed("billing", ("orders", 0)) == 1
+
+
+@pytest.mark.parametrize("how", ["import", "install", "start"])
+async def test_the_program_before_runs_on_kafkaio(how: str) -> None:
+    """The three ways that the page on aiokafka names."""
+    before, _ = programs("aiokafka")
+    start: tuple[str, ...] = ()
+    if how == "import":
+        line = CODE.findall(text_of("aiokafka"))[0]
+        before = before.replace(line.replace("kafkaio.aiokafka", "aiokafka"), line)
+        assert line in before
+    elif how == "install":
+        line = CODE.findall(text_of("aiokafka"))[1]
+        assert "install()" in line
+        before = line + before
+    else:
+        start = ("-m", "kafkaio.aiokafka")
+    is_ours = "import sys; assert 'kafkaio.aiokafka.consumer' in sys.modules"
+    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(HANGS):
+        output = await run(before + is_ours, broker.bootstrap_servers, *start)
+        assert output == [b"written at offset 0", b"read b'coffee'"]
+        assert broker.control.committed("billing", ("orders", 0)) == 1
+
+
+def test_what_differs_from_aiokafka_has_tests() -> None:
+    """Each row of the table names a test, and each such test stands in a row."""
+    differs = text_of("aiokafka").partition("\n## What differs\n")[2]
+    table = differs.partition("\n## ")[0]
+    named = [name for line in table.splitlines() for name in ROW.findall(line)]
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    assert len(named) == len(lines) - 1  # without the heading
+    assert sorted(named) == sorted(set(named))
+    tests = Path(__file__).parents[2]
+    there = {
+        name
+        for path in tests.glob("*/**/test_*.py")
+        for name in DEFINED.findall(path.read_text(encoding="utf-8"))
+    }
+    assert there == set(named)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -414,7 +456,7 @@ async def test_an_asynchronous_serializer_of_theirs_is_awaited_by_an_object() ->
 
 
 async def test_the_program_after_faststream_does_what_it_should() -> None:
-    _, after = programs("faststream")
+    *_, after = programs("faststream")
     async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(HANGS):
         output = await run(after, broker.bootstrap_servers)
         assert output == [b"written at offset 0", b"read 2 coffee"]

@@ -118,6 +118,14 @@ async def test_a_table_is_committed_when_it_is_done(broker: Broker) -> None:
     assert await committed(broker) == 4
 
 
+async def test_up_to_now(broker: Broker) -> None:
+    printed: list[Any] = []
+    names = {"print": lambda *what: printed.append(what[-1])}
+    await run_block(program('"until"', broker), names)
+    assert printed == VALUES
+    assert await committed(broker) is None
+
+
 async def test_offsets_are_committed_with_the_output(broker: Broker) -> None:
     task = asyncio.create_task(run_block(program("billing-1", broker)))
     while await committed(broker) != 10:
