@@ -138,6 +138,7 @@ async def test_arguments_that_are_refused(it: Side, broker: Broker) -> None:
         consumer.assign([tp_of(it, ZERO)])
     with pytest.raises(it.errors.IllegalStateError):
         consumer.subscribe(pattern="t")
+    await consumer.stop()
 
 
 @SIDES
@@ -371,7 +372,8 @@ def test_made_outside_of_a_loop(it: Side) -> None:
 
 async def test_what_libraries_read(broker: Broker) -> None:
     consumer = ours(broker, "t", group_id="g", client_id="me")
-    assert (consumer._closed, consumer._group_id) == (False, "g")
+    was_closed: object = consumer._closed
+    assert (was_closed, consumer._group_id) == (False, "g")
     assert consumer._client._client_id == "me"
     assert consumer._client._bootstrap_servers == broker.bootstrap_servers
     assert consumer._subscription.topics == {"t"}
