@@ -159,12 +159,23 @@ def types(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the docs; every broken cross-reference is an error."""
+    docs_installed(session)
+    how = ("-nW", "--keep-going", "-j", "auto")
+    session.run("sphinx-build", *how, "docs", "docs/_build/html")
+
+
+def docs_installed(session: nox.Session) -> None:
+    """Install what the docs are built with."""
     # With the libraries of what is described by its docstrings.
     extras = ".[kafka,cli,instrumentation,prometheus,registry]"
     session.install("-e", extras, env=WITHOUT_COMPILER)
     groups(session, "docs")
-    how = ("-nW", "--keep-going", "-j", "auto")
-    session.run("sphinx-build", *how, "docs", "docs/_build/html")
+
+
+def on_links(session: nox.Session) -> None:
+    """Follow the links of the docs that lead elsewhere; needs the network."""
+    docs_installed(session)
+    session.run("sphinx-build", "-b", "linkcheck", "docs", "docs/_build/links")
 
 
 @nox.session
@@ -977,6 +988,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "gssapi": on_kerberos,
     "aws": on_aws,
     "tables": on_tables,
+    "links": on_links,
     "fuzz": lambda s: run_fuzz(s, "--seconds", "3300"),
     "fuzz-meaning": lambda s: run_fuzz_meaning(s, "--seconds", "3300"),
     "sanitize": sanitize,
