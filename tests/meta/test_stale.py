@@ -56,6 +56,7 @@ TRUE: Final[dict[str, str]] = {
     # Pages.
     "says what it does not have yet": "the table has rows in which others are ahead",
     "There is no release on PyPI yet": RELEASE,
+    "because its service is not up yet": MOMENT,
     "kafkaio is not on PyPI yet": RELEASE,
     "Sent and not answered yet": MOMENT,
     "A group that has committed nothing yet": MOMENT,
