@@ -10,6 +10,7 @@ It is imported only by those who import it: ``import kafkaio`` does not load it.
 from kafkaio.aiokafka._install import install, uninstall
 from kafkaio.aiokafka.abc import ConsumerRebalanceListener
 from kafkaio.aiokafka.client import AIOKafkaClient
+from kafkaio.aiokafka.consumer import AIOKafkaConsumer
 from kafkaio.aiokafka.errors import ConsumerStoppedError, IllegalOperation
 from kafkaio.aiokafka.producer import AIOKafkaProducer
 from kafkaio.aiokafka.structs import (
@@ -21,6 +22,7 @@ from kafkaio.aiokafka.structs import (
 
 __all__ = [
     "AIOKafkaClient",
+    "AIOKafkaConsumer",
     "AIOKafkaProducer",
     "ConsumerRebalanceListener",
     "ConsumerRecord",

@@ -59,7 +59,9 @@ async def run(
         cwd=folder,
         env={
             **os.environ,
-            "PYTHONPATH": str(_PLUGINS),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, (str(_PLUGINS), os.environ.get("PYTHONPATH")))
+            ),
             "KAFKAIO_SUITE_CLIENT": client,
             "KAFKAIO_SUITE_ADDRESS": json.dumps(address._asdict()),
             "KAFKAIO_SUITE_OUTCOMES": str(outcomes),

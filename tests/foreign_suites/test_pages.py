@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 
 import pytest
@@ -53,22 +53,29 @@ async def test_taskiq(tmp_path: Path) -> None:
     pytest.importorskip("taskiq_aio_kafka")
     async with Broker() as broker, asyncio.timeout(SECONDS):
         code = program("taskiq", broker.bootstrap_servers)
-        (tmp_path / "service.py").write_text(code.replace("asyncio.run(main())", ""))
+        (tmp_path / "service.py").write_text(code)
         worker = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "kafkaio.aiokafka", "-m", "taskiq"),
             *("worker", "service:broker", "--workers", "1"),
             cwd=tmp_path,
             stdout=PIPE,
+            stderr=STDOUT,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         try:
-            await output_of("-c", code)
-            assert worker.stdout is not None
-            async for line in worker.stdout:
-                if b"billed" in line:
-                    break
-            else:
-                raise AssertionError("the worker has ended")
+            # It reads what is new, and logs when it does.
+            await line_of(worker, b"Listening started")
+            await output_of("service.py", cwd=tmp_path)
+            await line_of(worker, b"billed 2 coffee")
         finally:
             worker.terminate()
             await worker.wait()
+
+
+async def line_of(process: asyncio.subprocess.Process, words: bytes) -> None:
+    """Read what a process writes until a line has these words."""
+    assert process.stdout is not None
+    async for line in process.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"the process has ended without {words!r}")

@@ -30,6 +30,8 @@ class _State(Enum):
     #: A commit has failed and the transaction is aborted. Programs of aiokafka abort it
     #: nevertheless, because there it is still open.
     FAILED = auto()
+    #: A commit was asked for and not answered: it may still succeed.
+    UNKNOWN = auto()
 
 
 class Transactions:
@@ -56,7 +58,7 @@ class Transactions:
 
     async def begin(self) -> None:
         """Begin a transaction; see `AIOKafkaProducer.begin_transaction`."""
-        if self._state not in (_State.READY, _State.FAILED):
+        if self._state in (_State.BEGINNING, _State.OPEN, _State.ENDING):
             raise WrongState("the transaction before has not ended")
         transaction = self._producer.transaction()
         self._state = _State.BEGINNING
@@ -75,8 +77,9 @@ class Transactions:
         try:
             with translating(closed=errors.ProducerClosed):
                 await transaction.commit()
-        except kafkaio.KafkaError:
-            self._state = _State.FAILED
+        except kafkaio.KafkaError as error:
+            is_unknown = isinstance(error, kafkaio.OutcomeUnknown)
+            self._state = _State.UNKNOWN if is_unknown else _State.FAILED
             raise
         finally:
             if self._state is _State.ENDING:
@@ -87,6 +90,12 @@ class Transactions:
         if self._state is _State.FAILED:
             self._state = _State.READY
             return
+        if self._state is _State.UNKNOWN:
+            self._state = _State.READY
+            raise errors.KafkaTimeoutError(
+                "the transaction cannot be aborted: its commit was asked for, and goes "
+                "on; the next transaction waits for its end"
+            )
         transaction = self._take("abort")
         try:
             with translating(closed=errors.ProducerClosed):

@@ -500,7 +500,7 @@ class AIOKafkaProducer:
         )
 
     async def send_batch(
-        self, batch: BatchBuilder, topic: str, *, partition: int
+        self, batch: BatchBuilder, topic: str, *, partition: int | None
     ) -> asyncio.Future[RecordMetadata]:
         """Take the records of a batch in; they are sent in the background.
 
@@ -512,7 +512,8 @@ class AIOKafkaProducer:
         Args:
             batch: the batch, from `create_batch`.
             topic: name of the topic.
-            partition: number of the partition.
+            partition: number of the partition; None lets the partitioner choose one,
+                as for a record without a key.
 
         Returns:
             A future of the `RecordMetadata` of the first record, when all are
@@ -527,7 +528,7 @@ class AIOKafkaProducer:
             raise self._why_unusable()
         if topic not in self._described:
             await self._describe(topic)
-        self._check_partition(topic, partition)
+        partition = self._partition(topic, partition, None, None, None, None)
         transactions = self._transactions
         target = self._producer if transactions is None else transactions.open(_OUTSIDE)
         assert target is not None
@@ -600,6 +601,8 @@ class AIOKafkaProducer:
             ProducerFenced: a newer producer has the ``transactional_id``.
             RequestTimedOutError: it was not acknowledged within ``request_timeout_ms``.
                 It goes on in the background.
+            KafkaTimeoutError: a commit of the transaction was not acknowledged, and
+                goes on.
         """
         await self._transactional().abort()
 
@@ -660,10 +663,11 @@ class TransactionContext:
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        transactions = self._producer._transactions
         if exc_value is None:
             await self._producer.commit_transaction()
-        else:
-            await self._producer._transactional().abort_after(exc_value)
+        elif transactions is not None and not self._producer._closed:
+            await transactions.abort_after(exc_value)
 
 
 async def _taken(

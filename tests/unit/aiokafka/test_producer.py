@@ -461,6 +461,22 @@ async def test_a_batch_is_written(it: Side, broker: Broker) -> None:
 
 
 @SIDES
+async def test_a_batch_for_any_partition(it: Side, broker: Broker) -> None:
+    """FastStream leaves it to the partitioner."""
+    calls: list[bytes | None] = []
+
+    def last(key: bytes | None, every: list[int], _available: list[int]) -> int:
+        calls.append(key)
+        return max(every)
+
+    async with it.producer(broker.bootstrap_servers, partitioner=last) as producer:
+        batch = producer.create_batch()
+        batch.append(timestamp=None, key=b"k", value=b"v")
+        at = await (await producer.send_batch(batch, "t", partition=None))
+    assert (at.partition, calls) == (2, [None])
+
+
+@SIDES
 async def test_an_empty_batch_writes_nothing(it: Side, broker: Broker) -> None:
     async with it.producer(broker.bootstrap_servers) as producer:
         future = await producer.send_batch(producer.create_batch(), "t", partition=0)

@@ -283,6 +283,9 @@ async def test_row_a_commit_has_a_time_limit(broker: Broker) -> None:
         with pytest.raises(errors.KafkaTimeoutError) as caught:
             await producer.commit_transaction()
         assert isinstance(caught.value, kafkaio.OutcomeUnknown)
+        # It may still be committed, so nobody is told that it was aborted.
+        with pytest.raises(errors.KafkaTimeoutError):
+            await producer.abort_transaction()
         broker.faults.remove(lost)
         # It goes on, and the next one waits for it.
         async with producer.transaction():
@@ -331,6 +334,20 @@ async def test_a_block_that_has_ended_it_by_itself(broker: Broker) -> None:
         with pytest.raises(LookupError):
             await ended()
     assert await committed(broker) == set()
+
+
+async def test_the_error_of_a_block_is_raised_also_after_stop(broker: Broker) -> None:
+    producer = transactional(side("kafkaio.aiokafka"), broker)
+    await producer.start()
+
+    async def stopped() -> None:
+        async with producer.transaction():
+            await producer.send("t", b"v")
+            await producer.stop()
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        await stopped()
 
 
 async def test_stop_aborts_what_is_open(broker: Broker) -> None:
