@@ -138,6 +138,7 @@ async def test_arguments_that_are_refused(it: Side, broker: Broker) -> None:
         consumer.assign([tp_of(it, ZERO)])
     with pytest.raises(it.errors.IllegalStateError):
         consumer.subscribe(pattern="t")
+    await consumer.stop()
 
 
 @SIDES
