@@ -187,8 +187,7 @@ class Cluster:
         # process ten times a second.
         self._is_watched = "loop_blocked" in vars(self.observer)
         self.life: Lifecycle = Lifecycle("client", config.client_id)
-        # Added first, so called first: tasks that wait for an answer fail before any
-        # other listener runs.
+        # First, so that tasks that wait for an answer fail before any listener runs.
         self.life.add_crash_listener(self._crashed)
         self._supervisor = Supervisor(config.client_id, self.life.crashed)
         self._pool = Pool(
