@@ -57,7 +57,6 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_subscriptions_of_client_metrics",
     ),
     "test_cli_topics.py": ("test_the_life_of_topics",),
-    "test_aiokafka_rolling.py": ("test_members_are_replaced_there_and_back",),
     "test_client.py": (
         "test_every_destination",
         "test_many_at_once",
