@@ -14,7 +14,7 @@ from kafkaio._arguments import (
     topics_of,
     type_name,
 )
-from kafkaio._client.cluster import ClientStatistics, Cluster
+from kafkaio._client.cluster import ClientStatistics, Cluster, with_client_id
 from kafkaio._client.destinations import ANY, Destination, check_destination
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ClientConfig, ClientOptions
@@ -70,7 +70,7 @@ class Client(Closeable):
         observer: object | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        config = ClientConfig.of(bootstrap_servers, options)
+        config = with_client_id(ClientConfig.of(bootstrap_servers, options), "client")
         self._set_up(Cluster(config, observer))
 
     def _set_up(self, cluster: Cluster) -> None:
@@ -95,6 +95,7 @@ class Client(Closeable):
             dial: opens transports, in place of TCP and TLS; for tests.
         """
         client = cls.__new__(cls)
+        config = with_client_id(config, "client")
         client._set_up(Cluster(config, observer, dial))
         return client
 

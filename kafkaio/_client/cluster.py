@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable
+from copy import copy
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
-from weakref import ref
+from weakref import finalize, ref
 
 import anyio
 
@@ -63,6 +64,7 @@ from kafkaio.protocol._message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import FoundTopic, TopicPartition
 
+ConfigT = TypeVar("ConfigT", bound=ClientConfig)
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
@@ -102,6 +104,51 @@ class ClientStatistics:
     connections: tuple[ConnectionStatistics, ...]
 
 
+#: The numbers of client ids that are in use, by what stands before them.
+_numbers: dict[str, set[int]] = {}
+#: The ids that were made for clients which are not made yet.
+_unclaimed: dict[str, tuple[str, int]] = {}
+#: Most characters of a group in a client id.
+_MOST_OF_GROUP: Final = 64
+
+
+def with_client_id(config: ConfigT, kind: str, group: str | None = None) -> ConfigT:
+    """Return a configuration with a client id: its own, or a new one.
+
+    An id that was given stays as it is: quotas, metrics and rights go by it. A new one
+    has the client's kind and a number, as those of Java's clients. A number is free
+    again once its client was collected, so the ids of a process that makes a client for
+    each piece of work stay few: brokers keep metrics and quotas for each id.
+
+    Args:
+        config: the configuration of one client.
+        kind: what the client is, such as ``producer``.
+        group: its group, if it has one.
+    """
+    if config.client_id:
+        return config
+    prefix = f"kafkaio-{kind}-" + (f"{group[:_MOST_OF_GROUP]}-" if group else "")
+    numbers = _numbers.setdefault(prefix, set())
+    number = 1
+    while number in numbers:
+        number += 1
+    numbers.add(number)
+    client_id = f"{prefix}{number}"
+    _unclaimed[client_id] = prefix, number
+    # All of it was checked before, which takes a third of the time of a constructor.
+    made = copy(config)
+    object.__setattr__(made, "client_id", client_id)
+    return made
+
+
+def _keep_client_id(cluster: Cluster, client_id: str) -> None:
+    # Until the cluster was collected. An id that was given has no number.
+    found = _unclaimed.pop(client_id, None)
+    if found is not None:
+        prefix, number = found
+        finalize(cluster, _numbers[prefix].discard, number).atexit = False
+
+
 class Cluster:
     """The connections to the brokers of a cluster, and its metadata.
 
@@ -132,6 +179,7 @@ class Cluster:
         dial: Dial | None = None,
     ) -> None:
         self.config = config
+        _keep_client_id(self, config.client_id)
         self.observer: Observer = guarded(observer)
         self.features: Features = Features()
         self.announced: Announced = Announced()
@@ -139,8 +187,7 @@ class Cluster:
         # process ten times a second.
         self._is_watched = "loop_blocked" in vars(self.observer)
         self.life: Lifecycle = Lifecycle("client", config.client_id)
-        # Added first, so called first: tasks that wait for an answer fail before any
-        # other listener runs.
+        # First, so that tasks that wait for an answer fail before any listener runs.
         self.life.add_crash_listener(self._crashed)
         self._supervisor = Supervisor(config.client_id, self.life.crashed)
         self._pool = Pool(

@@ -108,7 +108,10 @@ class ClientConfig:
         aliases=("metadata.broker.list",),
     )
     client_id: str = option(
-        "kafkaio", "Name that brokers see in requests, quotas and logs."
+        "",
+        "Name that brokers see in requests, quotas and logs; it also begins each line "
+        "of the client's own log. Empty: a numbered one, such as "
+        "``kafkaio-producer-1`` or ``kafkaio-consumer-GROUP-1``.",
     )
     client_rack: str = option(
         "",

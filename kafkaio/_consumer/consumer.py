@@ -7,6 +7,7 @@ delegates to a core: a `Core` on the user's event loop or, with ``io_thread``, a
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import (
     AsyncIterator,
@@ -44,7 +45,7 @@ from kafkaio._arguments import (
     type_name,
 )
 from kafkaio._client.client import Client, cluster_of
-from kafkaio._client.cluster import Cluster
+from kafkaio._client.cluster import Cluster, with_client_id
 from kafkaio._client.offsets import EARLIEST, LATEST
 from kafkaio._config import ConsumerConfig, ConsumerOptions, with_functions
 from kafkaio._config.configs import iso_duration_ms
@@ -286,6 +287,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             cluster = cluster_of(bootstrap_servers)
         else:
             config = ConsumerConfig.of(bootstrap_servers, given)
+            config = with_client_id(config, "consumer", config.group_id)
             cluster = Cluster(config, observer)
         wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
@@ -328,6 +330,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         consumer._client = None
         wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
+        config = with_client_id(config, "consumer", config.group_id)
         cluster = Cluster(config, observer, dial)
         consumer._set_up(cluster, config, wanted, callbacks, owns_cluster=True)
         return consumer
@@ -633,7 +636,9 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         """
         return self._core.records(self, _edge(until))
 
-    async def read_to_end(self) -> list[Record[K_co, V_co]]:
+    async def read_to_end(
+        self, timeout: float | None = None
+    ) -> list[Record[K_co, V_co]]:
         """Return all records up to the ends of the assigned partitions, in one list.
 
         The same as ``records(until="latest")``, in one step: all of them count as
@@ -645,14 +650,22 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         again. Records of partitions that were lost meanwhile are not returned. A group
         that requests a revocation meanwhile waits until the call has ended.
 
+        Args:
+            timeout: seconds for all of it; without it, ``default_api_timeout_ms``
+                bounds the time without any progress.
+
         Raises:
-            RequestTimeout: nothing has moved for ``default_api_timeout_ms``, or the
-                ends were not found within it; see `records`.
+            RequestTimeout: nothing has moved for ``default_api_timeout_ms``, the ends
+                were not found within it, or time is up; see `records`.
+            ArgumentTypeError: the timeout is not a number.
+            ArgumentValueError: the timeout is negative.
             UsageError: all partitions that are not at their end are paused; or as
                 ``__anext__``.
             KafkaError: as ``__anext__`` does.
         """
-        return await self._core.read_to_end(_edge("latest"))
+        limit = _limit(timeout)
+        within = math.inf if limit is None else limit
+        return await self._core.read_to_end(_edge("latest"), within)
 
     def batches(
         self,

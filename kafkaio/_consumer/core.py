@@ -898,15 +898,16 @@ class Core:
 
     # Reading to an end
 
-    def until(self, edge: Edge) -> ReadUntil:
-        """Return what reads the assigned partitions to an end."""
+    def until(self, edge: Edge, within: float = inf) -> ReadUntil:
+        """Return what reads the assigned partitions to an end, in that many seconds."""
         # Imported late: most consumers read without one.
         from kafkaio._arguments import level_of
         from kafkaio._consumer.reading.until import ReadUntil
 
         self.check_open()
         level = level_of(self.config.isolation_level)
-        return ReadUntil(self, edge, level, self.config.default_api_timeout_ms / 1000)
+        patience = self.config.default_api_timeout_ms / 1000
+        return ReadUntil(self, edge, level, patience, within)
 
     def to_be_read(self) -> Collection[TopicPartition]:
         """Return the partitions of which records may come."""
@@ -942,9 +943,10 @@ class Core:
 
         return RecordIterator(self, lambda: reader.take_here(cursor), read, owner)
 
-    async def read_to_end(self, edge: Edge) -> list[AnyRecord]:
+    async def read_to_end(self, edge: Edge, within: float) -> list[AnyRecord]:
         """Return all records before an end."""
-        return await self.until(edge).read_all(self.config.max_poll_records)
+        until = self.until(edge, within)
+        return await until.read_all(self.config.max_poll_records)
 
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until something has happened; return whether time is up."""

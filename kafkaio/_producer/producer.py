@@ -23,7 +23,7 @@ import anyio
 
 from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
-from kafkaio._client.cluster import Cluster
+from kafkaio._client.cluster import Cluster, with_client_id
 from kafkaio._config import ProducerConfig, ProducerOptions, with_functions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
@@ -168,6 +168,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             self._set_up(config, cluster_of(bootstrap_servers), owns_cluster=False)
         else:
             config = ProducerConfig.of(bootstrap_servers, given)
+            config = with_client_id(config, "producer")
             cluster = Cluster(config, observer)
             self._set_up(config, cluster, owns_cluster=True)
 
@@ -273,6 +274,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             dial: makes transports; None for TCP and TLS.
         """
         producer = cls.__new__(cls)
+        config = with_client_id(config, "producer")
         cluster = Cluster(config, observer, dial)
         producer._set_up(config, cluster, owns_cluster=True)
         return producer

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._client.client import Client, cluster_of
-from kafkaio._client.cluster import Cluster
+from kafkaio._client.cluster import Cluster, with_client_id
 from kafkaio._config import ShareConsumerConfig, ShareConsumerOptions, with_functions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
@@ -202,6 +202,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
             cluster = cluster_of(bootstrap_servers)
         else:
             config = ShareConsumerConfig.of(bootstrap_servers, given)
+            config = with_client_id(config, "share-consumer", config.group_id)
             cluster = Cluster(config, observer)
         wanted = ReadSelection.of(topics, None)
         self._set_up(cluster, config, wanted, owns_cluster=client is None)
@@ -233,6 +234,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         consumer = cls.__new__(cls)
         consumer._client = None
         wanted = ReadSelection.of(topics, None)
+        config = with_client_id(config, "share-consumer", config.group_id)
         cluster = Cluster(config, observer, dial)
         consumer._set_up(cluster, config, wanted, owns_cluster=True)
         return consumer

@@ -18,7 +18,7 @@ from kafkaio._arguments import (
     seconds_of,
 )
 from kafkaio._client.client import Client, cluster_of
-from kafkaio._client.cluster import Cluster
+from kafkaio._client.cluster import Cluster, with_client_id
 from kafkaio._config import ClientConfig, ClientOptions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
@@ -121,7 +121,9 @@ class Admin(
             config = ClientConfig.sharing(bootstrap_servers.config, options, observer)
             self._set_up(config, cluster_of(bootstrap_servers), owns_cluster=False)
         else:
-            config = ClientConfig.of(bootstrap_servers, options)
+            config = with_client_id(
+                ClientConfig.of(bootstrap_servers, options), "admin"
+            )
             self._set_up(config, _cluster(config, observer), owns_cluster=True)
 
     def _set_up(
@@ -149,6 +151,7 @@ class Admin(
             dial: opens transports, in place of TCP and TLS; for tests.
         """
         admin = cls.__new__(cls)
+        config = with_client_id(config, "admin")
         admin._set_up(config, _cluster(config, observer, dial), owns_cluster=True)
         return admin
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Mapping
 
 from kafkaio import TopicPartition
 from kafkaio._public import public
@@ -25,7 +25,7 @@ class ConsumerRebalanceListener(abc.ABC):
 
     @abc.abstractmethod
     def on_partitions_revoked(
-        self, revoked: Collection[TopicPartition]
+        self, revoked: set[TopicPartition]
     ) -> Awaitable[None] | None:
         """Partitions are about to be given up.
 
@@ -38,7 +38,7 @@ class ConsumerRebalanceListener(abc.ABC):
 
     @abc.abstractmethod
     def on_partitions_assigned(
-        self, assigned: Collection[TopicPartition]
+        self, assigned: set[TopicPartition]
     ) -> Awaitable[None] | None:
         """Partitions were assigned, and nothing of them was read yet.
 

@@ -297,6 +297,7 @@ class AIOKafkaClient:
 
         Instrumentations call it before they ask for the partition of a record.
         """
+        self._connected()
         give_up = self._loop.time() + self._timeout
         while (found := self.cluster.partitions_for_topic(topic)) is None:
             self._topics.add(topic)

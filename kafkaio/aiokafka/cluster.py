@@ -48,6 +48,8 @@ class ClusterMetadata:
     def __init__(self, **configs: object) -> None:
         self._brokers: dict[int, BrokerMetadata] = {}
         self._partitions: _Partitions = {}
+        # The topics that came with the last view; see `merge`.
+        self._viewed: frozenset[str] = frozenset()
         self._future: Future[ClusterMetadata] | None = None
         self._listeners: set[MetadataListener] = set()
         self.need_all_topic_metadata = False
@@ -163,9 +165,13 @@ class ClusterMetadata:
     def merge(self, view: ClusterView) -> None:
         """Take over what a client of kafkaio knows by now.
 
-        Topics that the view does not have stay as they are: such a client knows only
-        those that it uses.
+        Topics that never came with a view stay as they are: such a client knows only
+        those that it uses. Those that came with the last one and are not in this one
+        are gone.
         """
+        for name in self._viewed - view.by_name.keys():
+            self._partitions.pop(name, None)
+        self._viewed = frozenset(view.by_name)
         self._brokers = {
             each.node_id: BrokerMetadata(each.node_id, each.host, each.port, each.rack)
             for each in view.brokers.values()

@@ -59,7 +59,7 @@ async def service(
     monkeypatch: pytest.MonkeyPatch, **changes: Any
 ) -> AsyncIterator[tuple[str, kafkaio.Producer, Any]]:
     """The service of the page; gives its address, a producer and its names."""
-    (block,) = python_blocks("howto/websockets.md")
+    block = python_blocks("howto/websockets.md")[0]
     names: dict[str, Any] = {}
     exec(block, names)
     names.update(changes)
@@ -154,3 +154,20 @@ async def test_a_websocket_that_reads_nothing_is_given_up(
                 await producer.send("prices", LARGE.encode())
             await ended.wait()
         assert not names["app"].state.reading.done()
+
+
+async def test_the_latest_of_each_key() -> None:
+    names: dict[str, Any] = {}
+    exec(python_blocks("howto/websockets.md")[1], names)
+    latest = names["Latest"]()
+    messages = latest.messages()
+    for n in range(100):  # the browser takes nothing meanwhile
+        latest.put(b"a", f"a {n}")
+        latest.put(b"b", f"b {n}")
+    assert [await anext(messages), await anext(messages)] == ["a 99", "b 99"]
+    waiting = asyncio.create_task(anext(messages))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    latest.put(b"c", "c 0")
+    assert await waiting == "c 0"
+    await messages.aclose()

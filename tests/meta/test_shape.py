@@ -22,6 +22,8 @@ OWNERS_OF_TASKS = {
     ROOT / "aiokafka" / "util.py",
 }
 MAX_FUNCTION_LINES = 50
+#: It passes forty options on, each by its name.
+LONG_CONSTRUCTOR = ROOT / "aiokafka" / "consumer" / "consumer.py"
 ASYNC_NODES = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -86,7 +88,8 @@ def test_functions_are_short(path: Path) -> None:
     functions = (
         n for n in nodes(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    assert not [f.name for f in functions if body_lines(f) > MAX_FUNCTION_LINES]
+    long = [f.name for f in functions if body_lines(f) > MAX_FUNCTION_LINES]
+    assert long == (["__init__"] if path == LONG_CONSTRUCTOR else [])
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

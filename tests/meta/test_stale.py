@@ -55,8 +55,8 @@ RELEASE: Final = "true until the first release; the release workflow's page name
 TRUE: Final[dict[str, str]] = {
     # Pages.
     "says what it does not have yet": "the table has rows in which others are ahead",
-    "There is no release on PyPI yet: run": RELEASE,
-    "There is no release on PyPI yet, so kafkaio is built": RELEASE,
+    "There is no release on PyPI yet": RELEASE,
+    "because its service is not up yet": MOMENT,
     "kafkaio is not on PyPI yet": RELEASE,
     "Sent and not answered yet": MOMENT,
     "A group that has committed nothing yet": MOMENT,
@@ -69,8 +69,8 @@ TRUE: Final[dict[str, str]] = {
     "not read yet, because their positions are not found": "the text of a warning",
     "nobody has registered the schema yet": MOMENT,
     "If the log does not reach the end of the range yet": MOMENT,
+    "An offset that the log does not have yet": MOMENT,
     "and its key is not yet), new connections": MOMENT,
-    "because its service is not up yet": MOMENT,
     "if they are not committed yet": MOMENT,
     "where nothing had failed yet": MOMENT,
     "A partition that is not chosen yet": MOMENT,
@@ -237,3 +237,23 @@ def test_every_extra_is_in_the_table() -> None:
     table = page.partition("## Extras")[2].partition("\n## ")[0]
     listed = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
     assert listed == project["optional-dependencies"].keys()
+
+
+def test_the_oldest_dependencies_are_those_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = {"": project["dependencies"], **project["optional-dependencies"]}
+    page = (ROOT / "docs" / "guide" / "compatibility.md").read_text()
+    rows = re.findall(
+        r"^\| ([\w, -]+?)(?: \(extra `(\w+)`\))? \| ([\w., ]+) \| .* \|$",
+        page.partition("## Dependencies")[2].partition("\n## ")[0],
+        re.MULTILINE,
+    )
+    shown: dict[str, set[str]] = {}
+    for names, extra, versions in rows[1:]:  # without the head of the table
+        pairs = zip(names.split(", "), versions.split(", "), strict=True)
+        shown.setdefault(extra, set()).update(f"{n}>={v}" for n, v in pairs)
+    wanted = {
+        extra: {each.partition(";")[0] for each in packages}
+        for extra, packages in required.items()
+    }
+    assert shown == wanted

@@ -2,12 +2,19 @@
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import assert_type
 
 import kafkaio
 from kafkaio import aiokafka
-from kafkaio.aiokafka import AIOKafkaClient, AIOKafkaProducer, ConsumerRecord, errors
+from kafkaio.aiokafka import (
+    AIOKafkaClient,
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    ConsumerRebalanceListener,
+    ConsumerRecord,
+    errors,
+)
 from kafkaio.aiokafka.abc import AbstractTokenProvider
 from kafkaio.aiokafka.admin import (
     AIOKafkaAdminClient,
@@ -42,6 +49,16 @@ class Tokens(AbstractTokenProvider):
         return "token"
 
 
+class Listener(ConsumerRebalanceListener):
+    """What one method is, the other need not be."""
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        """Partitions go."""
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        """Partitions come."""
+
+
 class Everything(AbstractPartitionAssignor):
     name = "everything"
 
@@ -60,6 +77,29 @@ class Everything(AbstractPartitionAssignor):
     @classmethod
     def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
         assert_type(assignment.partitions(), list[TopicPartition])
+
+
+async def consume() -> None:
+    consumer = AIOKafkaConsumer(
+        "t",
+        group_id="g",
+        partition_assignment_strategy=(Everything,),
+        value_deserializer=lambda data: data.decode(),
+    )
+    consumer.subscribe(pattern="t.*", listener=Listener())
+    async with consumer:
+        async for record in consumer:
+            assert_type(record.offset, int)
+            await consumer.commit({record_partition(record): record.offset + 1})
+        found = await consumer.getmany(timeout_ms=100, max_records=5)
+        for tp, records in found.items():
+            assert_type(tp, TopicPartition)
+            assert_type(records[0].topic, str)
+        assert_type(consumer.assignment(), set[TopicPartition])
+
+
+def record_partition(record: ConsumerRecord[bytes, str]) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)
 
 
 async def produce() -> None:

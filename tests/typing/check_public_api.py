@@ -1,6 +1,7 @@
 """What type checkers tell users; checked by `mypy tests/typing`, never run."""
 
 from collections.abc import Sequence, Set
+from datetime import UTC, datetime
 from typing import Literal, assert_type
 
 import kafkaio
@@ -70,6 +71,43 @@ async def consume() -> None:
         await consumer.commit([tp])
         await consumer.commit(consumer.assignment)
         await consumer.commit({tp: kafkaio.OffsetAndMetadata(5, "note")})
+
+
+async def to_an_end(consumer: kafkaio.Consumer[str, int]) -> None:
+    tp = kafkaio.TopicPartition("t", 0)
+    async for record in consumer.records(until="latest"):
+        assert_type(record, kafkaio.Record[str, int])
+    async for batch in consumer.batches(until={tp: 5}):
+        assert_type(batch, kafkaio.Batch[str, int])
+    consumer.arrow_batches(until=datetime.now(UTC))
+    assert_type(await consumer.read_to_end(), list[kafkaio.Record[str, int]])
+    consumer.records()  # type: ignore[call-arg]
+    consumer.records(until="soon")  # type: ignore[arg-type]
+
+
+async def called_back(producer: kafkaio.Producer) -> None:
+    def report(delivery: kafkaio.Delivery) -> None:
+        assert_type(delivery.result().topic_partition, kafkaio.TopicPartition)
+
+    def wrong(delivery: int) -> None:
+        assert delivery
+
+    delivery = await producer.enqueue("t", b"v")
+    delivery.add_done_callback(report)
+    delivery.add_done_callback(wrong)  # type: ignore[arg-type]
+    assert_type(delivery.remove_done_callback(report), int)
+
+
+async def names_of_other_clients(
+    producer: kafkaio.Producer, consumer: kafkaio.Consumer
+) -> None:
+    """Type checkers go on to report them."""
+    await producer.send_and_wait("t", b"v")  # type: ignore[attr-defined]
+    await producer.send("t", b"v", b"k")  # type: ignore[call-overload]
+    await producer.send("t", b"v", timestamp_ms=5)  # type: ignore[call-overload]
+    await consumer.getmany()  # type: ignore[attr-defined]
+    await consumer.poll(timeout_ms=5)  # type: ignore[call-arg]
+    consumer.assignment()  # type: ignore[operator]
 
 
 class Metrics:

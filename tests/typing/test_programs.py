@@ -199,7 +199,7 @@ REFUSED: Final = {
 MISSING: Final = (
     *("billing", "service", "shop", "kafka", "fastapi", "faststream", "uvicorn"),
     *("pandas", "polars", "pyiceberg", "deltalake", "duckdb", "fastavro"),
-    *("structlog", "uvloop"),
+    *("structlog", "uvloop", "taskiq", "taskiq_aio_kafka"),
 )
 _FENCE = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 

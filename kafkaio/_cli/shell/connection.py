@@ -154,6 +154,8 @@ class ConnectionOptions:
             # Kafka's default. With a longer --timeout a lost request is repeated.
             "request.timeout.ms": round(min(self.timeout, 30.0) * 1000),
             "log": self.given.verbose,
+            # One for all commands, so that a quota can be set for them.
+            "client.id": "kafkaio",
         }
         for name, value in (defaults or {}).items():
             found[_dotted(name)] = value

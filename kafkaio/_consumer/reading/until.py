@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum, auto
+from math import inf
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from kafkaio._client.log_ranges import Edge, LogRanges, Selection
@@ -89,15 +90,22 @@ class ReadUntil:
         edge: where to end.
         level: the isolation level as requests have it: 1 ends at last stable offsets.
         patience: seconds without any progress after which a step fails.
+        within: seconds for all of it; infinite for no limit.
     """
 
     def __init__(
-        self, core: BoundedCorePort, edge: Edge, level: int, patience: float
+        self,
+        core: BoundedCorePort,
+        edge: Edge,
+        level: int,
+        patience: float,
+        within: float = inf,
     ) -> None:
         self._core = core
         self._edge = edge
         self._level = level
-        self._patience = patience
+        self._patience = min(patience, within)
+        self._deadline = now() + within
         self._ends: dict[TopicPartition, int] = {}
         # The positions when they last changed, and until when they must change again.
         self._places: _Places = {}
@@ -198,7 +206,8 @@ class ReadUntil:
             {tp: at for tp, at in self._edge.times.items() if tp in unknown},
             self._edge.otherwise,
         )
-        ranges = LogRanges(self._core.cluster, self._level, self._patience)
+        left = max(0.0, min(self._patience, self._deadline - now()))
+        ranges = LogRanges(self._core.cluster, self._level, left)
         found = await ranges.find(
             Selection((), tuple(unknown)), Edge({}, {}, EARLIEST), edge
         )
@@ -245,7 +254,7 @@ class ReadUntil:
         return {tp: positions[tp].fetch_offset for tp in partitions}
 
     def _moved(self) -> None:
-        self._limit = now() + self._patience
+        self._limit = min(now() + self._patience, self._deadline)
         known = self._ends.keys() & set(self._core.to_be_read())
         self._places = self._places_of(known)
 
@@ -262,8 +271,10 @@ class ReadUntil:
             for tp in sorted(unread)[:_NAMED]
         ]
         more = len(unread) - len(reasons)
+        waited = f"nothing was read for {self._patience:g} s"
         return RequestTimeout(
-            f"nothing was read for {self._patience:g} s, before the end: "
+            ("time is up" if self._limit >= self._deadline else waited)
+            + ", before the end: "
             + "; ".join(reasons)
             + (f"; and {more} more" if more else "")
         )

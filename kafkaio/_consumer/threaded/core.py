@@ -312,13 +312,13 @@ class ThreadedCore:
 
         return RecordIterator(self, take, read, owner)
 
-    async def read_to_end(self, edge: Edge) -> list[AnyRecord]:
+    async def read_to_end(self, edge: Edge, within: float) -> list[AnyRecord]:
         """Return all records before an end."""
         core = self._core
 
         async def work() -> None:
             self._settle()
-            records = await core.read_to_end(edge)
+            records = await core.read_to_end(edge, within)
             core.reader.sync()
             transfer = self._handoff.send(core.reader.read_now())
             self._polls.append((Poll(records), transfer))

@@ -12,7 +12,7 @@ from kafkaio.aiokafka.abc import ConsumerRebalanceListener
 from kafkaio.aiokafka.consumer.subscription_state import SubscriptionState
 
 _log = logging.getLogger(__name__)
-_Method: TypeAlias = Callable[[Collection[TopicPartition]], Awaitable[None] | None]
+_Method: TypeAlias = Callable[[set[TopicPartition]], Awaitable[None] | None]
 
 
 class Listening:

@@ -11,7 +11,7 @@ from kafkaio import TopicPartition
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka.abc import ConsumerRebalanceListener
 
-__all__ = ["SubscriptionState", "SubscriptionType"]
+__all__ = ["Assignment", "Subscription", "SubscriptionState", "SubscriptionType"]
 
 
 class SubscriptionType(Enum):

@@ -46,7 +46,9 @@ async def test_from_start_to_close(cluster: FakeCluster) -> None:
     with pytest.raises(ClosedError, match="not started"):
         await admin.list_transactions()
     async with admin:
-        assert repr(admin) == "<Admin 'kafkaio' running | fake-cluster, 3 brokers>"
+        name = admin.config.client_id
+        assert repr(admin) == f"<Admin {name!r} running | fake-cluster, 3 brokers>"
+        assert name.startswith("kafkaio-admin-")
         assert admin.statistics().brokers == 3
     assert admin.statistics().state == "closed"
     with pytest.raises(ClosedError):
@@ -55,10 +57,10 @@ async def test_from_start_to_close(cluster: FakeCluster) -> None:
         await admin.start()
     await admin.close()
     assert heard.events == [
-        ("started", "client", "kafkaio"),
-        ("started", "admin", "kafkaio"),
-        ("closed", "client", "kafkaio"),
-        ("closed", "admin", "kafkaio"),
+        ("started", "client", name),
+        ("started", "admin", name),
+        ("closed", "client", name),
+        ("closed", "admin", name),
     ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -84,6 +86,14 @@ def test_range_and_round_robin_divide_as_aiokafka(
     }
 
 
+@pytest.mark.parametrize("kind", [RangePartitionAssignor, RoundRobinPartitionAssignor])
+def test_ready_assignors_need_no_data(kind: type[AbstractPartitionAssignor]) -> None:
+    made = kind.metadata({"a"})
+    assert made == ConsumerProtocolMemberMetadata(0, ["a"], b"")
+    kind.on_assignment(ConsumerProtocolMemberAssignment(0, [("a", [0])], b""))
+    assert kind.metadata({"a"}) == made
+
+
 def test_ready_assignors_are_those_of_kafkaio() -> None:
     assert adapted(
         [RoundRobinPartitionAssignor, RangePartitionAssignor, StickyPartitionAssignor]
@@ -141,6 +151,7 @@ def subscription(*topics: str, **more: Any) -> kafkaio.Subscription:
 def test_an_assignor_of_the_program() -> None:
     assignor = one(Own)
     assert (assignor.name, assignor.cooperative) == ("own", False)
+    assert repr(assignor) == "<assignor 'own' of aiokafka>"
     assert assignor.user_data(subscription("a")) == b"loud"
     found = assignor.assign(
         LAYOUT,
@@ -204,8 +215,17 @@ def test_row_the_sticky_assignor_cannot_be_called_or_inherited() -> None:
     """``StickyPartitionAssignor`` only names the assignor of kafkaio."""
     with pytest.raises(kafkaio.ConfigurationError, match="Stickier inherits"):
         adapted([Stickier])
-    with pytest.raises(NotImplementedError, match=r"StickyPartitionAssignor\.assign"):
-        StickyPartitionAssignor.assign(ClusterMetadata(), {})
+    assignment = ConsumerProtocolMemberAssignment(0, [], b"")
+    calls: list[tuple[Callable[..., object], tuple[object, ...]]] = [
+        (StickyPartitionAssignor.assign, (ClusterMetadata(), {})),
+        (StickyPartitionAssignor.metadata, (["a"],)),
+        (StickyPartitionAssignor.on_assignment, (assignment,)),
+        (StickyPartitionAssignor.on_generation_assignment, (1,)),
+        (StickyPartitionAssignor.parse_member_metadata, (None,)),
+    ]
+    for call, arguments in calls:
+        with pytest.raises(NotImplementedError, match=call.__name__):
+            call(*arguments)
 
 
 class ByShape:
@@ -231,3 +251,45 @@ async def test_a_group_with_an_assignor_of_the_program() -> None:
     ):
         expected = [TopicPartition("a", number) for number in range(4)]
         assert sorted(consumer.assignment) == expected
+
+
+@pytest.mark.parametrize("name", ["sticky", "roundrobin", "range"])
+async def test_a_group_with_members_of_both_clients(name: str) -> None:
+    theirs = pytest.importorskip("aiokafka")
+    kind = {
+        "sticky": "sticky.sticky_assignor.StickyPartitionAssignor",
+        "roundrobin": "roundrobin.RoundRobinPartitionAssignor",
+        "range": "range.RangePartitionAssignor",
+    }[name]
+    module, _, last = f"aiokafka.coordinator.assignors.{kind}".rpartition(".")
+    assignor = getattr(import_module(module), last)
+    async with Broker(topics={"t": 4}) as broker:
+        # The first member leads the group, and so assigns by aiokafka's code.
+        other = theirs.AIOKafkaConsumer(
+            "t",
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id="g",
+            partition_assignment_strategy=(assignor,),
+            heartbeat_interval_ms=100,
+        )
+        await other.start()
+        async with (
+            kafkaio.Consumer(
+                broker.bootstrap_servers,
+                topics="t",
+                group_id="g",
+                group_protocol="classic",
+                partition_assignment_strategy=[name],
+                heartbeat_interval_ms=100,
+            ) as consumer,
+            asyncio.timeout(30),
+        ):
+            while True:
+                await other.getmany(timeout_ms=20)
+                await consumer.poll(timeout=0.02)
+                one, two = other.assignment(), consumer.assignment
+                if len(one) == len(two) == 2 and not one & two:
+                    break
+            await other.stop()
+            while len(consumer.assignment) < 4:
+                await consumer.poll(timeout=0.02)

@@ -50,8 +50,9 @@ async def test_before_bootstrap() -> None:
     assert not await client.force_metadata_update()
     with pytest.raises(errors.NodeNotReadyError):
         await client.send(0, messages.MetadataRequest())
-    with pytest.raises(errors.NodeNotReadyError):
-        await client.fetch_all_metadata()
+    for call in (client.fetch_all_metadata(), client._wait_on_metadata("orders")):
+        with pytest.raises(errors.NodeNotReadyError):
+            await call
     await client.close()
 
 
@@ -225,6 +226,14 @@ async def test_a_topic_that_never_comes() -> None:
         await client.close()
 
 
+async def test_a_topic_that_may_not_be_described(
+    client: AIOKafkaClient, broker: Broker
+) -> None:
+    broker.faults.on("Metadata", error(kafkaio.ErrorCode(29)))
+    with pytest.raises(errors.TopicAuthorizationFailedError, match="secret"):
+        await client._wait_on_metadata("secret")
+
+
 # ---- requests ------------------------------------------------------------------------
 
 
@@ -237,6 +246,16 @@ async def test_requests(client: AIOKafkaClient) -> None:
     assert isinstance(answer, messages.ListGroupsResponse)
     with pytest.raises(errors.NodeNotReadyError, match="7"):
         await client.send(7, messages.ListGroupsRequest())
+
+
+async def test_a_broker_that_does_not_answer(
+    client: AIOKafkaClient, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    client._timeout = 0.1
+    broker.faults.on("ApiVersions", delay(5.0))
+    with caplog.at_level(logging.WARNING, "kafkaio.aiokafka"):
+        assert not await client.ready(0)
+    assert "broker 0 is not ready" in caplog.text
 
 
 async def test_row_messages_of_aiokafka_are_refused(client: AIOKafkaClient) -> None:
@@ -333,6 +352,37 @@ def test_futures_and_listeners_of_updates() -> None:
     cluster.update_metadata(messages.MetadataResponse())
     assert isinstance(waiting.exception(), errors.MetadataEmptyBrokerList)
     assert seen == [cluster]
+
+
+def test_views_of_a_client_of_kafkaio() -> None:
+    def view(*names: str, leader: int = 0) -> kafkaio.ClusterView:
+        return kafkaio.ClusterView(
+            brokers={0: kafkaio.Broker(0, "h", 1)},
+            controller_id=0,
+            by_name={
+                name: kafkaio.TopicView(
+                    name,
+                    is_internal=name.startswith("__"),
+                    error=kafkaio.ErrorCode(29 if name == "secret" else 0),
+                    partitions={0: kafkaio.PartitionView(name, 0, leader=leader)},
+                )
+                for name in names
+            },
+        )
+
+    cluster = ClusterMetadata()
+    cluster.update_metadata(answer(topic("asked")))
+    cluster.merge(view("used", "__offsets", "secret"))
+    assert cluster.topics() == {"asked", "used"}
+    assert cluster.internal_topics == {"__offsets"}
+    assert cluster.unauthorized_topics == {"secret"}
+    assert cluster.brokers() == {BrokerMetadata(0, "h", 1, None)}
+    assert cluster.controller == BrokerMetadata(0, "h", 1, None)
+    # A leader moves, a topic is deleted, and one that was asked for is left alone.
+    cluster.merge(view("used", leader=-1))
+    assert cluster.leader_for_partition(TopicPartition("used", 0)) == -1
+    cluster.merge(view())
+    assert cluster.topics() == {"asked"}
 
 
 def test_a_copy_with_more_partitions() -> None:

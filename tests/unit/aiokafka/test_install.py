@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ import pytest
 
 import kafkaio.aiokafka
 from kafkaio.aiokafka.__main__ import main
+from kafkaio.testing import Broker
 
 
 def run(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -253,3 +255,53 @@ def test_kafkaio_alone_does_not_load_it(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+#: As a program on aiokafka is written, with nothing of kafkaio in it.
+SERVICE = """
+import asyncio, sys
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+
+
+async def main(servers):
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await admin.start()
+    answer = await admin.create_topics([NewTopic("orders", 2, 1)])
+    assert [code for _, code, _ in answer.topic_errors] == [0]
+    answer = await admin.create_topics([NewTopic("orders", 2, 1)])
+    assert for_code(answer.topic_errors[0][1]) is TopicAlreadyExistsError
+    await admin.close()
+    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+        for number in range(10):
+            await producer.send_and_wait("orders", b"%d" % number, key=b"key")
+    consumer = AIOKafkaConsumer(
+        "orders",
+        bootstrap_servers=servers,
+        group_id="service",
+        auto_offset_reset="earliest",
+    )
+    await consumer.start()
+    found = []
+    async for record in consumer:
+        assert isinstance(record, ConsumerRecord)
+        found.append(record.value)
+        if len(found) == 10:
+            break
+    await consumer.stop()
+    print(b" ".join(found).decode(), issubclass(KafkaError, RuntimeError))
+
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_a_service_of_aiokafka_runs_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "service.py").write_text(SERVICE)
+    async with Broker() as broker:
+        done = await asyncio.to_thread(
+            start, ["service.py", broker.bootstrap_servers], tmp_path
+        )
+    assert done.stdout == "0 1 2 3 4 5 6 7 8 9 True\n", done.stderr
+    assert done.stderr == ""

@@ -11,7 +11,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -35,8 +34,6 @@ MODULES = [
     *("aiokafka.producer", "aiokafka.producer.producer", "aiokafka.structs"),
     "aiokafka.util",
 ]
-if find_spec("kafkaio.aiokafka.consumer") is None:
-    MODULES = [each for each in MODULES if ".consumer" not in each]
 #: The modules that are not here: the protocol, connections, codecs and record batches,
 #: which are kafkaio's own.
 ABSENT = ["aiokafka.codec", "aiokafka.conn", "aiokafka.protocol", "aiokafka.record"]
@@ -81,7 +78,6 @@ NAMES = [
     if f"{module}.{name}" not in INSIDE
     and not (name.isupper() or len(name) == 1)
     and name not in {"KT", "VT"}
-    and (name != "AIOKafkaConsumer" or "aiokafka.consumer" in MODULES)
 ] + [("aiokafka.producer.message_accumulator", "BatchBuilder")]
 CLASSES = [
     (module, name)
@@ -108,8 +104,6 @@ def test_the_name_is_there(module: str, name: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_lists_of_names(module: str) -> None:
     listed = set(getattr(import_module(module), "__all__", ()))
-    if "aiokafka.consumer" not in MODULES:
-        listed.discard("AIOKafkaConsumer")
     assert listed <= set(here(module).__all__)
 
 

@@ -31,7 +31,8 @@ async def test_start_learns_the_cluster(cluster: FakeCluster) -> None:
         assert client.cluster.topics == frozenset()
         stats = client.statistics()
         assert (stats.state, stats.brokers, stats.view_number) == ("running", 3, 1)
-        assert repr(client).startswith("<Client 'kafkaio' running | fake-cluster, 3 b")
+        name = client.config.client_id
+        assert repr(client).startswith(f"<Client {name!r} running | fake-cluster, 3 b")
         assert "\n" not in repr(client)
     assert client.statistics().state == "closed"
     assert not client.statistics().connections
@@ -272,7 +273,8 @@ async def test_a_crash_fails_waiters_with_its_cause(cluster: FakeCluster) -> Non
 async def test_cancelled_from_outside(cluster: FakeCluster) -> None:
     client = client_of(cluster)
     await client.start()
-    host = next(t for t in asyncio.all_tasks() if t.get_name() == "kafkaio")
+    name = client.config.client_id
+    host = next(t for t in asyncio.all_tasks() if t.get_name() == name)
     host.cancel()
     with pytest.raises(ClosedError, match="cancelled from outside"):
         await client._cluster.wait_for_update()

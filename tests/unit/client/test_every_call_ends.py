@@ -74,6 +74,7 @@ CONSUMER: dict[str, Call] = {
     "partitions_for_topic": lambda it: it.partitions_for_topic("t", LIMIT),
     "poll": lambda it: it.poll(timeout=LIMIT),
     "position": lambda it: sought(it, it.position(T, LIMIT)),
+    "read_to_end": lambda it: it.read_to_end(LIMIT),
     "topics": lambda it: it.topics(LIMIT),
 }
 ADMIN: dict[str, Call] = {

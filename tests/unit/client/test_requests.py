@@ -521,7 +521,8 @@ def test_clients_say_what_they_are_of() -> None:
     assert repr(Leader(T1)) == (
         "Leader(partition=TopicPartition(topic='t', partition=1))"
     )
-    assert Client("a:1").config.client_id in repr(Client("a:1"))
+    client = Client("a:1")
+    assert client.config.client_id in repr(client)
 
 
 # ---- throttles -------------------------------------------------------------------

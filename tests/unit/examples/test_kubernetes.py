@@ -19,7 +19,7 @@ import yaml
 
 import kafkaio
 from examples.kubernetes_worker import Settings
-from kafkaio.testing import Broker
+from kafkaio.testing import Broker, GroupConfig
 from tests.pages import python_blocks, run_block
 from tests.support.patience import HANGS
 
@@ -160,6 +160,8 @@ async def test_a_rolling_restart_of_static_members_moves_nothing(
     protocol: Any,
 ) -> None:
     news: list[str] = []
+    # With KIP-848 the interval is the brokers'.
+    options: Any = {"heartbeat_interval_ms": 100} if protocol == "classic" else {}
 
     async def member(name: str) -> kafkaio.Consumer:
         async def changed(partitions: object) -> None:
@@ -173,11 +175,16 @@ async def test_a_rolling_restart_of_static_members_moves_nothing(
             group_instance_id=name,
             on_assigned=changed,
             on_revoked=changed,
+            **options,
         )
         await consumer.start()
         return consumer
 
-    async with Broker(topics={"orders": 6}) as broker, asyncio.timeout(HANGS):
+    groups = GroupConfig(consumer_heartbeat_interval=0.1)
+    async with (
+        Broker(topics={"orders": 6}, groups=groups) as broker,
+        asyncio.timeout(HANGS),
+    ):
         names = ["worker-0", "worker-1", "worker-2"]
         members = {name: await member(name) for name in names}
         while {len(m.assignment) for m in members.values()} != {2}:

@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import kafkaio
 from kafkaio.admin import ConfigChange, ConfigResource, ConfigResourceType
+from kafkaio.aiokafka import AIOKafkaProducer
 from kafkaio.errors import ArgumentValueError
 from kafkaio.metrics.instrumentation import KafkaioInstrumentor
 from kafkaio.metrics.opentelemetry import OpenTelemetryObserver
@@ -212,6 +213,24 @@ async def test_exactly_once_has_one_span_for_its_records(
         copies = (await reader.poll()).records
     context = f"{span.context.trace_id:032x}-{span.context.span_id:016x}".encode()
     assert context in dict(copies[0].headers)["traceparent"]
+
+
+async def test_a_program_with_the_names_of_aiokafka(
+    servers: str, spans: Spans, instrument: Callable[..., KafkaioInstrumentor]
+) -> None:
+    instrument(**spans.providers)
+    producer = AIOKafkaProducer(bootstrap_servers=servers)
+    await producer.start()
+    try:
+        with spans.tracers.get_tracer("t").start_as_current_span("order"):
+            await producer.send_and_wait("orders", b"two apples")
+    finally:
+        await producer.stop()
+    async with reading(servers) as consumer:
+        [record] = (await consumer.poll()).records
+    assert [name for name, _ in record.headers] == ["traceparent"]
+    assert len(spans.named("send orders")) == 1
+    assert spans.named("poll orders")
 
 
 async def test_the_observer_of_the_program_stays_and_another_of_its_kind_alone(

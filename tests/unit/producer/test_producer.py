@@ -1309,7 +1309,8 @@ async def test_used_up_epochs_ask_for_a_new_id(make: MakeProducer, logs: Logs) -
 async def test_nothing_happens_in_the_constructor() -> None:
     producer = Producer("nowhere:1", linger_ms=7)
     assert producer.config.linger_ms == 7
-    assert repr(producer).startswith("<Producer 'kafkaio' new | 0 topics")
+    name = producer.config.client_id
+    assert repr(producer).startswith(f"<Producer {name!r} new | 0 topics")
     with pytest.raises(ClosedError, match="not started"):
         await producer.send("one", b"v")
     await producer.close()

@@ -508,7 +508,8 @@ async def test_a_broker_that_is_down_is_told_at_once(
     with suppress(asyncio.CancelledError):
         await started
     [warning] = warnings(caplog)
-    assert warning.startswith("[kafkaio] cannot connect to bootstrap server 1: ")
+    assert "] cannot connect to bootstrap server 1: " in warning
+    assert warning.startswith(f"[kafkaio-{kind.__name__.lower()}-")
     assert f"127.0.0.1:{unused_port}: " in warning
     assert "connect: [Errno " in warning
 
