@@ -243,6 +243,7 @@ class AIOKafkaConsumer:
         self._client._options["default_api_timeout_ms"] = request_timeout_ms
         # Instrumentations read it.
         self._group_id = group_id
+        self._group_instance_id = group_instance_id
         self._timeout = request_timeout_ms / 1000
         self._most = self._options["max_poll_records"]
         self._excludes_internal = exclude_internal_topics
