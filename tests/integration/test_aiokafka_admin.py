@@ -86,6 +86,7 @@ async def life_of_a_group(
         servers,
         topics=tp.topic,
         group_id=group,
+        client_id="me",
         group_protocol="classic",
         enable_auto_commit=False,
         partition_assignment_strategy=["range"],
@@ -94,7 +95,7 @@ async def life_of_a_group(
         (answer,) = await admin.describe_consumer_groups([group])
         code, name, state, kind, assignor, members = answer.groups[0][:6]
         assert (code, name, state, kind) == (0, group, "Stable", "consumer")
-        assert (assignor, [each[1] for each in members]) == ("range", ["kafkaio"])
+        assert (assignor, [each[1] for each in members]) == ("range", ["me"])
         assert (group, "consumer") in await admin.list_consumer_groups()
     return [
         admin.list_consumer_group_offsets(group),

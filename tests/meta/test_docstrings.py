@@ -45,7 +45,6 @@ DIAGRAMS = {
     "kafkaio._machines.sasl.scram",
     "kafkaio._machines.schedule",
     "kafkaio._client.fanout",
-    "kafkaio.aiokafka.errors",
     "kafkaio.errors",
 }
 #: What needs a real Kafka, and the classes of the names in it.

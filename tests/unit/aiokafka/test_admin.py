@@ -167,6 +167,7 @@ async def test_groups_and_their_offsets(
         broker.bootstrap_servers,
         topics="orders",
         group_id="g",
+        client_id="me",
         group_protocol="classic",
         auto_offset_reset="earliest",
     ) as consumer:
@@ -179,7 +180,7 @@ async def test_groups_and_their_offsets(
         assert (found.group, found.state, len(found.members)) == ("g", "Stable", 1)
         error_code, group, *_ = found
         assert (error_code, group) == (0, "g")
-        assert found.members[0].client_id == "kafkaio"
+        assert found.members[0].client_id == "me"
         (row,) = (await admin.describe_consumer_groups(["g"], 0, True))[0].groups
         assert row.authorized_operations > 0
         for given in (None, [TP], [TP, TopicPartition("orders", 1)]):
