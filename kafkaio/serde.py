@@ -6,7 +6,8 @@ context)``; a deserializer is a function of the bytes, or an object with
 object may be coroutine functions, or return a coroutine for some values only: then the
 partition waits for it, and everything else goes on.
 
-None is never passed to either: a record without a key and a tombstone stay None.
+None is never passed to either: a record without a key and a tombstone stay None. Only a
+deserializer with a true attribute ``takes_none`` is called with it.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 
 Each class is two things at once: the class of aiokafka's tree, with ``errno``,
 ``message``, ``description``, ``retriable`` and ``invalid_metadata``, and a subclass of
-the exception of kafkaio that it stands for. ``except`` of either works::
-
-    except aiokafka.errors.KafkaConnectionError
-    except kafkaio.NetworkError
-    except kafkaio.KafkaError
+the exception of kafkaio that it stands for. So ``except errors.KafkaConnectionError``
+and ``except kafkaio.NetworkError`` catch the same, and ``except kafkaio.KafkaError``
+catches all.
 
 `KafkaError` is the root of all but `ConsumerStoppedError` and `IllegalOperation`, as it
 is there.

@@ -243,6 +243,7 @@ class AIOKafkaConsumer:
         self._client._options["default_api_timeout_ms"] = request_timeout_ms
         # Instrumentations read it.
         self._group_id = group_id
+        self._group_instance_id = group_instance_id
         self._timeout = request_timeout_ms / 1000
         self._most = self._options["max_poll_records"]
         self._excludes_internal = exclude_internal_topics
@@ -537,18 +538,23 @@ class AIOKafkaConsumer:
             IllegalStateError: the consumer was not started.
             Exception: a deserializer raised it.
         """
-        self._check_reading(partitions)
+        if partitions or self._closed or self._readers is None:
+            self._check_reading(partitions)
         try:
             record: Any = None
             if not partitions and self._subscription.subscription is not None:
                 assert self._readers is not None
-                record = await self._readers.read_one()
+                try:
+                    record = await self._readers.read_one()
+                except kafkaio.UsageError:
+                    record = None  # nothing is read any more: `_read` waits
             while record is None:
                 found = (await self._read(partitions, 1, None)).records
                 record = found[0] if found else None
         except kafkaio.KafkaError as error:
             self._raise(error)
-        self._taken()
+        if self._taker is not asyncio.current_task():
+            self._taken()
         return record  # type: ignore[no-any-return]  # see ConsumerRecord
 
     async def getmany(
@@ -626,7 +632,7 @@ class AIOKafkaConsumer:
         while True:
             if self._closed:
                 raise errors.ConsumerStoppedError("the consumer was stopped")
-            among = self._readable(wanted)
+            among, change = self._readable(wanted), self._change
             if among is not None and not among:
                 if not await self._wait_for_change(until):
                     return kafkaio.Poll([])
@@ -634,10 +640,9 @@ class AIOKafkaConsumer:
             try:
                 poll = await readers.read(among, limit, until)
             except kafkaio.UsageError:
-                # Given up meanwhile.
-                if self._readable(wanted) == among:
+                if self._change is change:
                     raise
-                continue
+                continue  # it was given up meanwhile
             if poll.records or (until is not None and self._loop.time() >= until):
                 return poll
 

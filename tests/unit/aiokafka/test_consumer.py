@@ -372,7 +372,8 @@ def test_made_outside_of_a_loop(it: Side) -> None:
 
 async def test_what_libraries_read(broker: Broker) -> None:
     consumer = ours(broker, "t", group_id="g", client_id="me")
-    assert (consumer._closed, consumer._group_id) == (False, "g")
+    was_closed: object = consumer._closed
+    assert (was_closed, consumer._group_id) == (False, "g")
     assert consumer._client._client_id == "me"
     assert consumer._client._bootstrap_servers == broker.bootstrap_servers
     assert consumer._subscription.topics == {"t"}
@@ -434,6 +435,63 @@ async def test_row_last_poll_timestamp_is_refused(broker: Broker) -> None:
 async def test_row_getmany_without_a_limit_has_one(broker: Broker) -> None:
     async with ours(broker, "t") as consumer:
         assert consumer._most == 10_000
+
+
+async def test_row_a_rebalance_waits_for_the_next_read(broker: Broker) -> None:
+    with pytest.warns(UserWarning, match="rebalance_timeout_ms has no effect"):
+        consumer = ours(
+            broker,
+            "t",
+            group_id="g",
+            rebalance_timeout_ms=5,
+            heartbeat_interval_ms=50,
+        )
+    await write(broker, b"0", b"1")
+    async with consumer, asyncio.timeout(30):
+        await consumer.getone()
+        other = ours(broker, "t", group_id="g")
+        joining = asyncio.create_task(other.start())
+        # Until it has worked on the record, it keeps the partitions.
+        native = consumer._native
+        assert native is not None
+        while not native.to_be_revoked:  # noqa: ASYNC110 - a property
+            await asyncio.sleep(0.01)
+        assert consumer.assignment() == {ZERO, ONE}
+        assert not joining.done()
+        while not joining.done():
+            await consumer.getmany(timeout_ms=20)
+        await other.stop()
+
+
+async def test_row_an_assignment_of_nothing_is_told_at_the_start(
+    broker: Broker,
+) -> None:
+    heard: list[tuple[str, set[Any]]] = []
+    ready = ours(broker, "u", group_id="g")
+    consumer = ours(broker, group_id="g")
+    consumer.subscribe(["u"], listener=listener_of(side("kafkaio.aiokafka"), heard))
+    async with ready, asyncio.timeout(30):
+        joining = asyncio.create_task(consumer.start())
+        while not joining.done():
+            await ready.getmany(timeout_ms=20)
+        await joining
+        empty = {"ready": ready, "consumer": consumer}
+        if not consumer.assignment():
+            assert heard == [("revoked", set()), ("assigned", set())]
+        assert sorted(len(each.assignment()) for each in empty.values()) == [0, 1]
+        await consumer.stop()
+
+
+async def test_row_consumer_timeout_ms_has_no_effect(broker: Broker) -> None:
+    await write(broker, b"v")
+    async with ours(broker, "t", consumer_timeout_ms=0) as consumer:
+        assert (await consumer.getone()).value == b"v"
+
+
+async def test_row_checksum_is_not_there(broker: Broker) -> None:
+    await write(broker, b"v")
+    async with ours(broker, "t") as consumer:
+        assert not hasattr(await consumer.getone(), "checksum")
 
 
 async def test_row_auto_offset_reset_has_three_values() -> None:

@@ -36,13 +36,12 @@ def consumer_of(broker: Broker, **options: Any) -> AIOKafkaConsumer:
     )
 
 
-async def write(broker: Broker, count: int, *, pause: bool = False) -> None:
+async def write(broker: Broker, count: int) -> None:
     async with kafkaio.Producer(broker.bootstrap_servers) as producer:
         for number in range(count):
             for tp in PARTITIONS:
-                await producer.enqueue(tp.topic, b"%d" % number, partition=tp.partition)
-            if pause:
-                await producer.flush()
+                where = {"partition": tp.partition}
+                await producer.send(tp.topic, b"%d" % number, **where)
 
 
 def note(seen: Seen, records: list[Any]) -> None:
@@ -83,12 +82,12 @@ async def test_every_record_comes_once_to_readers_that_are_cancelled(
 ) -> None:
     chance = random.Random(cast)
     seen: Seen = defaultdict(list)
-    writing = asyncio.create_task(write(broker, COUNT, pause=True))
+    writing = asyncio.create_task(write(broker, COUNT))
     async with consumer_of(broker) as consumer, asyncio.timeout(100):
 
         async def read(how: Read, of: tuple[TopicPartition, ...]) -> None:
             while not is_whole(seen):
-                reading = asyncio.ensure_future(how(consumer, seen, *of))
+                reading = asyncio.create_task(how(consumer, seen, *of))
                 # Each step is an await of the reader at which it may be cancelled.
                 for _ in range(chance.randrange(40)):
                     await asyncio.sleep(0)
@@ -176,6 +175,18 @@ async def test_a_waiting_reader_sees_what_is_assigned_later(broker: Broker) -> N
         assert not waiting.done()
         consumer.assign(PARTITIONS[1:])
         assert (await waiting).partition == 1
+
+
+async def test_a_read_outlives_the_end_of_the_subscription(broker: Broker) -> None:
+    async with consumer_of(broker) as consumer, asyncio.timeout(20):
+        waiting = asyncio.ensure_future(consumer.getone())
+        await asyncio.sleep(0.05)
+        consumer.unsubscribe()
+        assert await consumer.getmany(timeout_ms=20) == {}
+        await write(broker, 1)
+        assert not waiting.done()
+        consumer.subscribe(["t"])
+        assert (await waiting).offset == 0
 
 
 async def test_workers_of_partitions_finish_only_their_own(broker: Broker) -> None:
