@@ -57,8 +57,9 @@ Partitioner: TypeAlias = Callable[[bytes | None, list[int], list[int]], int]
 #: Topics that a producer remembers as described.
 _MOST_TOPICS: Final = 10_000
 _OUTSIDE: Final = "Can't send messages while not in transaction"
-#: The longest time that an option of kafkaio can have, in milliseconds.
-_NEVER: Final = 2**31 - 1
+#: Milliseconds that a record of an idempotent producer has at least. aiokafka sets no
+#: limit for it, so that its futures may wait for ever.
+_IDEMPOTENT_MS: Final = 120_000
 
 
 @public("kafkaio.aiokafka")
@@ -725,6 +726,7 @@ def _options(  # noqa: PLR0913 - by name, from one place
         ValueError: an option is impossible.
     """
     is_idempotent = enable_idempotence or transactional_id is not None
+    delivery_ms = request_timeout_ms + math.ceil(linger_ms)
     options: kafkaio.ProducerOptions = {
         "acks": _acks(acks, is_idempotent=is_idempotent),
         "enable_idempotence": is_idempotent,
@@ -733,10 +735,9 @@ def _options(  # noqa: PLR0913 - by name, from one place
         "max_request_size": max_request_size,
         "linger_ms": linger_ms,
         "max_block_ms": request_timeout_ms,
-        # aiokafka lets a batch expire only if it may have been written twice.
-        "delivery_timeout_ms": _NEVER
+        "delivery_timeout_ms": max(_IDEMPOTENT_MS, delivery_ms)
         if is_idempotent
-        else request_timeout_ms + math.ceil(linger_ms),
+        else delivery_ms,
         # Without sequence numbers, two requests in flight may change the order of
         # records, which aiokafka keeps.
         "max_in_flight_requests_per_connection": 5 if is_idempotent else 1,

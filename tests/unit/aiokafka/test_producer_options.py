@@ -39,7 +39,13 @@ async def test_idempotence_waits_for_all_replicas() -> None:
     assert options["acks"] == "all"
     assert options["enable_idempotence"] is True
     assert options["max_in_flight_requests_per_connection"] == 5
-    assert options["delivery_timeout_ms"] == 2**31 - 1
+
+
+async def test_row_a_record_of_an_idempotent_producer_has_a_time_limit() -> None:
+    """aiokafka tries to write it for ever, and its future waits as long."""
+    assert options_of(enable_idempotence=True)["delivery_timeout_ms"] == 120_000
+    slow = options_of(enable_idempotence=True, request_timeout_ms=200_000)
+    assert slow["delivery_timeout_ms"] == 200_000
 
 
 async def test_a_transactional_id_implies_idempotence() -> None:
