@@ -131,6 +131,7 @@ TYPED = [
         "tests/meaning",
     ),
     *("tests/foreign_suites", "tests/spark"),
+    "releasing",
     *("tests/unit/sim", "tests/unit/spark", "tests/unit/support", "tests/unit/testing"),
 ]
 

@@ -61,6 +61,8 @@ asyncio.run(main())
     assert {"timestamp", "level", "logger", "event"} <= lines[0].keys()
     ours = [line for line in lines if line["logger"].startswith("kafkaio.")]
     assert any("[shop]" in line["event"] for line in ours)
+    assert {line["kafka_client_id"] for line in ours} == {"shop"}
+    assert "started" in {line["kafka_event"] for line in ours}
     (sold,) = [line for line in lines if line["event"] == "sold"]
     assert (sold["amount"], sold["level"]) == (2, "info")
 

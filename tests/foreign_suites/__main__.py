@@ -24,14 +24,17 @@ from tests.foreign_suites.verdicts import Outcomes, Verdict, counts, judge
 DEVIATIONS = Path(__file__).with_name("deviations.toml")
 
 
-def listed(name: str) -> dict[str, str]:
-    """Return the expected deviations of a suite: reasons by test."""
+def deviations(name: str) -> dict[str, dict[str, str]]:
+    """Return the expected deviations of a suite: by kind, reasons by test."""
     tables = tomllib.loads(DEVIATIONS.read_text(encoding="utf-8"))
-    return {
-        test: reason
-        for kind in tables.get(name, {}).values()
-        for test, reason in kind.items()
-    }
+    found: dict[str, dict[str, str]] = tables.get(name, {})
+    return found
+
+
+def listed(name: str) -> dict[str, str]:
+    """Return all of them in one."""
+    kinds = deviations(name).values()
+    return {test: reason for kind in kinds for test, reason in kind.items()}
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -76,6 +79,7 @@ async def main(words: Sequence[str]) -> int:
     variable = os.environ.get("KAFKAIO_SUITE_SOURCE")
     source = given.source or (Path(variable) if variable else None)
     expected = {} if given.pytest else listed(given.suite)
+    either = deviations(given.suite).get("either", {})
     is_good = True
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / given.suite
@@ -92,7 +96,7 @@ async def main(words: Sequence[str]) -> int:
                         suite, client, address, folder, given.pytest
                     )
             ours, theirs = (ended.get(name, {}) for name in ("kafkaio", "aiokafka"))
-            verdict = judge(ours, theirs, expected if ours else {})
+            verdict = judge(ours, theirs, expected if ours else {}, either)
             report(f"{given.suite} on {kind}", ended, verdict)
             is_good = is_good and verdict.is_good
     return 0 if is_good else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -57,7 +57,12 @@ class Verdict(NamedTuple):
         return not (self.unexpected or self.stale or self.unknown)
 
 
-def judge(ours: Outcomes, theirs: Outcomes, listed: Mapping[str, str]) -> Verdict:
+def judge(
+    ours: Outcomes,
+    theirs: Outcomes,
+    listed: Mapping[str, str],
+    either: Collection[str] = (),
+) -> Verdict:
     """Compare a run on kafkaio with one on aiokafka, and with what is expected.
 
     Args:
@@ -66,6 +71,7 @@ def judge(ours: Outcomes, theirs: Outcomes, listed: Mapping[str, str]) -> Verdic
             as passed.
         listed: the expected deviations: reasons by id. An id without parameters stands
             for all cases of the test.
+        either: those of them that may pass: their outcome depends on chance.
     """
     ran = {name: _entry(name, listed) for name in ours}
     known = set(ran.values())
@@ -73,7 +79,11 @@ def judge(ours: Outcomes, theirs: Outcomes, listed: Mapping[str, str]) -> Verdic
     also = {name for name, end in theirs.items() if end.outcome is Outcome.FAILED}
     return Verdict(
         unexpected=[n for n in failed if ran[n] is None and n not in also],
-        stale=sorted(n for n in ours if ran[n] and ours[n].outcome is Outcome.PASSED),
+        stale=sorted(
+            name
+            for name, entry in ran.items()
+            if entry and entry not in either and ours[name].outcome is Outcome.PASSED
+        ),
         unknown=sorted(name for name in listed if name not in known),
         listed=[name for name in failed if ran[name]],
         shared=[name for name in failed if ran[name] is None and name in also],

@@ -71,7 +71,6 @@ TRUE: Final[dict[str, str]] = {
     "If the log does not reach the end of the range yet": MOMENT,
     "An offset that the log does not have yet": MOMENT,
     "and its key is not yet), new connections": MOMENT,
-    "because its service is not up yet": MOMENT,
     "if they are not committed yet": MOMENT,
     "where nothing had failed yet": MOMENT,
     "A partition that is not chosen yet": MOMENT,

@@ -199,14 +199,20 @@ def nightly_parts() -> list[str]:
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
             if isinstance(target, ast.Name):
                 values[target.id] = node.value
-    versions = ast.literal_eval(values["ALL_KAFKA_VERSIONS"])
+    known = {"ALL_KAFKA_VERSIONS": ast.literal_eval(values["ALL_KAFKA_VERSIONS"])}
     parts = values["NIGHTLY"]
     assert isinstance(parts, ast.Dict)
-    named = [ast.literal_eval(key) for key in parts.keys if key is not None]
-    # The one entry without a key is the comprehension over the versions.
-    assert parts.keys.count(None) == 1
-    assert parts.keys[0] is None
-    return [*(f"matrix-{version}" for version in versions), *named]
+    found: list[str] = []
+    for key, value in zip(parts.keys, parts.values, strict=True):
+        if key is not None:
+            found.append(ast.literal_eval(key))
+            continue
+        # A comprehension that is unpacked: its keys alone, without the sessions.
+        assert isinstance(value, ast.DictComp)
+        keys = ast.Expression(ast.ListComp(value.key, value.generators))
+        code = compile(ast.fix_missing_locations(keys), "noxfile.py", "eval")
+        found += eval(code, known)
+    return found
 
 
 def _noxfile() -> str:

@@ -90,8 +90,8 @@ class Readers:
             step.send(None)
         except StopIteration as taken:
             return taken.value
-        # It would have to wait, and has taken nothing. It begins again, where a newcomer
-        # can cancel it; as `_alone`, with as few coroutines as possible.
+        # It would have to wait, and has taken nothing. It begins again, where a
+        # newcomer can cancel it; as `_alone`, with as few coroutines as possible.
         step.close()
         limit = asyncio.timeout(None)
         await lock.acquire()
