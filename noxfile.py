@@ -463,7 +463,8 @@ def run_connect(session: nox.Session, *arguments: str) -> None:
     install(session, "[kafka,spark]")
     session.install("pyspark[pipelines]", "pandas<3")  # PySpark warns of pandas 3
     groups(session, "test", "spark")
-    session.run("pytest", *BROKERS, "tests/spark_connect", *arguments)
+    # One after another: a server that PySpark starts itself has a fixed port.
+    session.run("pytest", "tests/spark_connect", *arguments)
 
 
 #: The modules of Spark that take minutes, so that no worker begins them at the end.

@@ -277,7 +277,8 @@ def _readable(arguments):
         arguments,
     )
     arguments = re.sub(r"<class '([\w.]+)'>", r"\1", arguments)
-    return arguments.replace("<factory>", "...")
+    # Defaults that have no text: a factory, and objects of no class with a text.
+    return re.sub(r"<factory>|<[\w.]+ object(?: at \w+)?>", "...", arguments)
 
 
 def is_left_out(app, what, name, obj, skip, options):

@@ -16,7 +16,7 @@ import aiokafka
 from aiokafka.errors import IllegalStateError, KafkaError
 
 #: Seconds between two records, so that members keep up with the load.
-PACE = 0.003
+PACE = 0.01
 
 
 def tell(*words: object) -> None:

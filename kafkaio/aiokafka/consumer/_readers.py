@@ -9,7 +9,8 @@ in one call.
 
 Invariants:
 
-- The lock is held while the consumer of kafkaio is read, and by nobody else.
+- The lock is held while the consumer of kafkaio is read, and by nobody else. A record
+  that is there is taken without it if nobody reads: nothing else runs in that step.
 - Whoever holds it and waits does so in ``_waiting``, which every newcomer cancels. A
   read that is cancelled has taken nothing.
 - Nobody waits while a newcomer has not had a turn.

@@ -112,8 +112,10 @@ async def test_the_error_of_another_partition_waits_for_its_own_poll(
             await consumer.poll(partitions=[ORDERS[2]])
 
 
+# With the small ones the others fill the buffer, each with its share and a fetch more.
+@pytest.mark.parametrize("budget", [3_500, 5_000, 12_000])
 async def test_what_nobody_reads_does_not_keep_the_others_from_being_fetched(
-    logs: FakeLogs, make: MakeConsumer
+    budget: int, logs: FakeLogs, make: MakeConsumer
 ):
     value = bytes(1_000)
     for tp in ORDERS:
@@ -121,7 +123,7 @@ async def test_what_nobody_reads_does_not_keep_the_others_from_being_fetched(
             logs.append(*tp, value)
     async with make(
         assign=ORDERS,
-        fetch_buffer_bytes=12_000,
+        fetch_buffer_bytes=budget,
         max_partition_fetch_bytes=4_000,
         **EARLIEST,
     ) as consumer:
@@ -231,3 +233,61 @@ async def test_in_a_thread() -> None:
                 await consumer.poll(partitions=[TopicPartition("t", 9)])
             others = (await consumer.poll(partitions=[zero])).records
             assert {r.partition for r in others} == {0}
+
+
+@real
+async def test_a_kept_poll_of_other_partitions_is_read_again_in_a_thread() -> None:
+    async with Broker(topics={"t": 2}) as broker:
+        zero, one = (TopicPartition("t", n) for n in range(2))
+        async with (
+            kafkaio.Producer(broker.bootstrap_servers) as producer,
+            kafkaio.Consumer(
+                broker.bootstrap_servers,
+                assign=[zero, one],
+                io_thread=True,
+                auto_offset_reset="earliest",
+            ) as consumer,
+        ):
+            await producer.send("t", b"0", partition=0)
+            for turns in range(6):
+                waiting = asyncio.ensure_future(consumer.poll(partitions=[one]))
+                await asyncio.sleep(0.02)
+                await producer.send("t", b"%d" % turns, partition=1)
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                got = [] if waiting.cancelled() else waiting.result().records
+                # Whatever was on its way to that call, none of it comes here.
+                others = await consumer.poll(partitions=[zero], timeout=0.05)
+                assert {r.partition for r in others.records} <= {0}
+                while not got:
+                    got = (await consumer.poll(partitions=[one])).records
+                assert [r.value for r in got] == [b"%d" % turns]
+
+
+@pytest.mark.parametrize("is_object", [False, True])
+async def test_a_deserializer_that_takes_none(
+    is_object: bool, logs: FakeLogs, make: MakeConsumer
+):
+    class Tell:
+        takes_none = True
+
+        def __call__(self, data: bytes | None) -> str:
+            return repr(data)
+
+    class TellObject:
+        takes_none = True
+
+        def deserialize(self, data: bytes | None, context: object) -> str:
+            return repr(data)
+
+    logs.append(*ORDERS[0], b"v")
+    tell: Any = TellObject() if is_object else Tell()
+    async with make(
+        assign=ORDERS, key_deserializer=tell, value_deserializer=tell, **EARLIEST
+    ) as consumer:
+        record = await anext(consumer)
+        assert (record.key, record.value) == ("None", "b'v'")
+        sizes = record.serialized_key_size, record.serialized_value_size
+        assert sizes == (-1, 1)

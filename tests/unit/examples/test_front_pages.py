@@ -122,6 +122,9 @@ def test_the_front_pages_lead_to_the_project() -> None:
     for name in ("Source", "Issues", "Changelog"):
         assert f"[{name}]({PROJECT['urls'][name]})" in INDEX
     assert "pip install kafkaio" in INDEX
+    configuration = (ROOT / "docs" / "conf.py").read_text()
+    assert f'SOURCE = "{PROJECT["urls"]["Source"]}"' in configuration
+    assert f'STABLE = "{PROJECT["urls"]["Documentation"]}"' in configuration
     assert f"[documentation]({PROJECT['urls']['Documentation']})" in README
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import dataclasses
 import gc
 import pickle
 import sys
 import weakref
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -225,3 +227,21 @@ def test_cycle_through_a_converted_record_is_collected(codec: ModuleType) -> Non
     del thing
     gc.collect()
     assert gone() is None
+
+
+def test_sizes_as_they_were_serialized(codec: ModuleType) -> None:
+    def sizes(record: Any) -> tuple[int, int]:
+        return record.serialized_key_size, record.serialized_value_size
+
+    made = codec.Record(**FIELDS | {"key": b"key", "value": b""})
+    assert sizes(made) == (3, 0)
+    assert sizes(codec.Record("orders", 3, 5, -1, None, None)) == (-1, -1)
+    assert sizes(decoded(codec, record(key=b"k"))) == (1, 1)
+    changed = codec.converted(made, "some key", [1, 2])
+    assert sizes(changed) == sizes(codec.converted(changed, None, None)) == (3, 0)
+    for copied in (pickle.loads(pickle.dumps(changed)), copy.deepcopy(changed)):
+        assert (copied, sizes(copied)) == (changed, (3, 0))
+    assert sizes(codec.converted(made, 1, 2, (7, 8))) == (7, 8)
+    # Of a pickle from before there were sizes.
+    rebuild, fields = copyreg.dispatch_table[TypedRecord](changed)
+    assert sizes(rebuild(*fields[:9])) == (-1, -1)
