@@ -117,6 +117,7 @@ WITHOUT_PAGE = {
     "InvalidAcl",
     "Refusal",
     "StreamingQueryProgress",
+    "Wire",
     "kafkaio.protocol.messages.metadata.MetadataResponse",
 }
 #: Names in signatures that Python cannot evaluate, because a library is not there.
@@ -277,8 +278,11 @@ def _readable(arguments):
         arguments,
     )
     arguments = re.sub(r"<class '([\w.]+)'>", r"\1", arguments)
+    arguments = re.sub(r"<function (\w+)>", r"\1", arguments)
     # Defaults that have no text: a factory, and objects of no class with a text.
-    return re.sub(r"<factory>|<[\w.]+ object(?: at \w+)?>", "...", arguments)
+    return re.sub(
+        r"<factory>|<function \S+>|<[\w.]+ object(?: at \w+)?>", "...", arguments
+    )
 
 
 def is_left_out(app, what, name, obj, skip, options):
@@ -335,7 +339,7 @@ def _is_type_variable(name):
     module, _, last = name.rpartition(".")
     found = getattr(sys.modules.get(module), last, None)
     return isinstance(found, typing.TypeVar) or re.fullmatch(
-        r"(K|V|T|KeyT|ValueT)(_\w+)?", name
+        r"(K|V|T|[A-Z][a-z]+T)(_\w+)?", name
     )
 
 
