@@ -176,6 +176,10 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_the_next_answer_comes_while_the_event_loop_is_stopped",
         "test_what_clients_look_up",
     ),
+    "test_read_to_end.py": (
+        "test_deleted_records_leave_nothing_to_read",
+        "test_open_transactions_are_not_waited_for",
+    ),
     "test_records_java.py": (
         "test_java_finds_the_records_that_went_in",
         "test_java_reads_what_we_write",
