@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kafkaio.aiokafka.cluster import ClusterMetadata
 from kafkaio.aiokafka.coordinator.protocol import (
@@ -21,10 +22,15 @@ class AbstractPartitionAssignor(abc.ABC):
     (MyAssignor,)``. Members agree on an assignor by its name.
     """
 
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """The name of the assignor."""
+    if TYPE_CHECKING:
+        # Assignors have an attribute of the class in its place.
+        name: str
+    else:
+
+        @property
+        @abc.abstractmethod
+        def name(self) -> str:
+            """The name of the assignor."""
 
     @classmethod
     @abc.abstractmethod
