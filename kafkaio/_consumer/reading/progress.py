@@ -84,7 +84,7 @@ class Turn:
     __slots__ = ("begun_at", "buffer", "handout", "synced")
 
     def __init__(self, handout: Handout) -> None:
-        self.handout = handout
+        self.handout: Handout = handout
         self.buffer: PartitionBuffer | None = None
         self.begun_at: int = 0
         self.synced: tuple[int, int] = (-1, -1)
