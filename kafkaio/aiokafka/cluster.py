@@ -56,7 +56,7 @@ class ClusterMetadata:
         self.unauthorized_topics: set[str] = set()
         self.internal_topics: set[str] = set()
         self.controller: BrokerMetadata | None = None
-        self.config = {
+        self.config: dict[str, object] = {
             name: configs.get(name, default)
             for name, default in self.DEFAULT_CONFIG.items()
         }

@@ -338,7 +338,7 @@ class BrokerResponseError(KafkaError, kafkaio.BrokerError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        self.code = self.errno
+        self.code: int = self.errno
         self.name = kafkaio.ErrorCode(self.errno).name
 
     def __str__(self) -> str:
@@ -1000,7 +1000,9 @@ def _subclasses(kind: type[BrokerResponseError]) -> list[type[BrokerResponseErro
 
 
 #: The class of each error code.
-kafka_errors = {kind.errno: kind for kind in _subclasses(BrokerResponseError)}
+kafka_errors: dict[int, type[BrokerResponseError]] = {
+    kind.errno: kind for kind in _subclasses(BrokerResponseError)
+}
 
 
 def for_code(error_code: int) -> type[BrokerResponseError]:

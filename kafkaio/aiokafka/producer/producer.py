@@ -176,7 +176,7 @@ class AIOKafkaProducer:
         AIOKafkaProducer._PRODUCER_CLIENT_ID_SEQUENCE += 1
         if client_id is None:
             client_id = f"aiokafka-producer-{self._PRODUCER_CLIENT_ID_SEQUENCE}"
-        self.client = AIOKafkaClient(
+        self.client: AIOKafkaClient = AIOKafkaClient(
             loop=self._loop,
             bootstrap_servers=bootstrap_servers,
             client_id=client_id,

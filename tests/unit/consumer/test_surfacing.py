@@ -146,7 +146,7 @@ def lasting(names: set[asyncio.Task[Any]]) -> dict[str, asyncio.Task[Any]]:
 
 
 def client_of(broker: Broker) -> Client:
-    config = ClientConfig.of(broker.bootstrap_servers, {})
+    config = ClientConfig.of(broker.bootstrap_servers, {"client_id": "kafkaio"})
     return Client.from_config(config, dial=broker.dial)
 
 
