@@ -302,7 +302,7 @@ async def test_what_a_loop_in_debug_mode_refuses_harms_no_other_record(
             delivery = await it.enqueue("orders", b"1")
             if is_done:
                 await delivery
-            delivery.add_done_callback(coroutine)  # type: ignore[arg-type]
+            delivery.add_done_callback(coroutine)
             delivery.add_done_callback(calls.append)
             async with asyncio.timeout(10):
                 await delivery
