@@ -80,8 +80,15 @@ class CallbackLoop:
         home = self._life.home
         assert home is not None
         # In a forked process the loop is that of the parent; a closed one refuses.
-        if not home.is_elsewhere and not home.loop.is_closed():
+        if home.is_elsewhere or home.loop.is_closed():
+            return
+        try:
             home.loop.call_soon(function, delivery, context=context)
+        except Exception as error:  # noqa: BLE001 - it would fail the whole producer
+            # A loop in debug mode refuses coroutine functions and what is no function.
+            text = "a done callback of a delivery cannot be called"
+            report = {"message": text, "exception": error, "callback": function}
+            home.loop.call_exception_handler(report)
 
 
 def _wait(

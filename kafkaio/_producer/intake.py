@@ -418,12 +418,18 @@ class Intake:
                 if run is None:
                     value = values[sent.count]
                     record = self._records.make(topic, None, None, value, (), None)
-                    sent.add(await self._enqueue(topic, None, record, _TURN_BYTES_MANY))
+                    limit = self._turn_bytes(topic)
+                    sent.add(await self._enqueue(topic, None, record, limit))
                 else:
                     sent.add_run(run)
         except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(values), error)
         return await sent.outcome()
+
+    def _turn_bytes(self, topic: str) -> int:
+        # Without metadata each record takes many times as long, and the metadata come
+        # only when the event loop has turns.
+        return TURN_BYTES if self.partition_count(topic) is None else _TURN_BYTES_MANY
 
     async def _send_records(
         self, topic: str, records: list[object]
@@ -442,9 +448,8 @@ class Intake:
                         partition, record = each
                     else:
                         partition, record = made(self._records.make, topic, each)
-                    sent.add(
-                        await self._enqueue(topic, partition, record, _TURN_BYTES_MANY)
-                    )
+                    limit = self._turn_bytes(topic)
+                    sent.add(await self._enqueue(topic, partition, record, limit))
         except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(error)
         return await sent.outcome()

@@ -282,3 +282,33 @@ async def test_a_table_calls_once_all_rows_are_done() -> None:
         empty.add_done_callback(lambda _: called.set())
         await called.wait()
         assert empty.remove_done_callback(print) == 0
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+async def test_what_a_loop_in_debug_mode_refuses_harms_no_other_record(
+    is_done: bool,
+) -> None:
+    async def coroutine(delivery: object) -> None:
+        raise AssertionError(delivery)
+
+    loop = asyncio.get_running_loop()
+    reports: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, report: reports.append(report))
+    was_debug = loop.get_debug()
+    calls: list[object] = []
+    async with Broker() as broker, kafkaio.Producer(broker.bootstrap_servers) as it:
+        loop.set_debug(True)
+        try:
+            delivery = await it.enqueue("orders", b"1")
+            if is_done:
+                await delivery
+            delivery.add_done_callback(coroutine)
+            delivery.add_done_callback(calls.append)
+            async with asyncio.timeout(10):
+                await delivery
+                await it.send("orders", b"2")
+        finally:
+            loop.set_debug(was_debug)
+    assert calls == [delivery]
+    assert [type(report["exception"]) for report in reports] == [TypeError]
+    assert reports[0]["callback"] is coroutine

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
+import kafkaio
 from kafkaio._producer.bulk import Places, Runs, Written
 from kafkaio._records._impl import Receipt, RowReceipts
+from kafkaio.testing import Broker
 from kafkaio.types import RecordMetadata
 
 runs = st.lists(
@@ -108,3 +111,18 @@ def test_repr_is_short() -> None:
     assert repr(Written(Runs([("t", 0, 5, 1_000, 9)]))).startswith(
         "<1000 RecordMetadata, "
     )
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_the_first_call_for_a_topic_gives_the_loop_turns(is_new: bool) -> None:
+    # Before the metadata is there, one megabyte at a time took a fifth of a second.
+    made: list[Any] = [b"x" * 100] * 5_000
+    values = [kafkaio.NewRecord(value) for value in made] if is_new else made
+    async with (
+        Broker(topics={"t": 1}) as broker,
+        kafkaio.Producer(broker.bootstrap_servers) as producer,
+    ):
+        call = asyncio.create_task(producer.send_many("t", values))
+        await asyncio.sleep(0)
+        assert 0 < producer.statistics().buffer.undesignated_records < 2_000
+        assert len(await call) == 5_000
