@@ -562,7 +562,8 @@ cdef class OpenBatches:
         cdef OpenBatch batch
         cdef int64_t time = now
         cdef int64_t number
-        cdef Py_ssize_t at, before, index, size, trailer
+        cdef Py_ssize_t at, before, index, size
+        cdef Py_ssize_t trailer = 0
         cdef bint is_sticky = False
         if not parts_of(record, &parts):
             return False
