@@ -76,7 +76,7 @@ CALLS: dict[str, tuple[Call, type[UsageError]]] = {
     "poll for no number": (lambda c: c.poll(timeout=NAN), ArgumentValueError),
     "poll for a text": (lambda c: c.poll(timeout="1"), ArgumentTypeError),
     "poll for a flag": (lambda c: c.poll(timeout=True), ArgumentTypeError),
-    "poll no records": (lambda c: c.poll(max_records=0), ArgumentValueError),
+    "poll less than none": (lambda c: c.poll(max_records=-1), ArgumentValueError),
     "poll half a record": (lambda c: c.poll(max_records=1.5), ArgumentTypeError),
     "run no handler": (lambda c: c.run(5), ArgumentTypeError),
     "run nobody": (lambda c: c.run(handle, concurrency=0), ArgumentValueError),
