@@ -104,6 +104,7 @@ async def members(broker: Broker) -> AsyncIterator[None]:
                 broker.bootstrap_servers,
                 topics=["orders"],
                 group_id=group,
+                client_id="kafkaio",
                 enable_auto_commit=False,
             )
             await stack.enter_async_context(consumer)
