@@ -32,7 +32,6 @@ async def test_members_of_three_clients_lose_nothing(
         fate_seconds=1.2,
         move_seconds=2,
         lock_seconds=1,
-        quiet_seconds=4,
     )
     servers = real_kafka_cluster.bootstrap_servers
     run = Sharing(plan, servers, tmp_path, print)
