@@ -216,9 +216,7 @@ class Track:
             while self._find(SLICE):
                 # None if its deserializer has to be awaited.
                 if (record := self._turn.handout.take()) is not None:
-                    if not self.has_taken:
-                        self.has_taken = True
-                        self.taker = caller()
+                    self._took()
                     return record
             await self.wait()
 
@@ -247,10 +245,14 @@ class Track:
                 call.
         """
         piece = self.reader.take_of(self.tp, limit, raw=False, may_fail=may_fail)
-        if not self.has_taken and piece is not None:
+        if piece is not None:
+            self._took()
+        return piece
+
+    def _took(self) -> None:
+        if not self.has_taken:
             self.has_taken = True
             self.taker = caller()
-        return piece
 
     async def wait(self, until: float | None = None) -> None:
         """Wait for records or another event of the lane.

@@ -265,11 +265,7 @@ class Chunks:
             return None
         if raw:
             buffer.undeserialized = None
-        is_open = bool(buffer.left) or self._open(buffer)
-        if not is_open or buffer.undeserialized is not None:
-            if may_fail or not buffer.must_raise:
-                self._raise_failure(buffer)
-                self._buffers.drop_if_empty(buffer)
+        if not self._is_open(buffer, may_fail=may_fail):
             return None
         self._progress.begin(buffer, self._progress.turn)
         assert buffer.chunk is not None
@@ -293,6 +289,8 @@ class Chunks:
         Raises:
             Exception: the error that comes next.
         """
+        # A subscription may have brought other deserializers since the last call.
+        turn.handout.convert = self._handout.convert
         buffer = self._buffers.get(tp)
         if buffer is None or not buffer.is_queued:
             return False
@@ -300,13 +298,19 @@ class Chunks:
             return True
         if turn.buffer is not None:
             self.turn_over(turn.buffer)
-        is_open = bool(buffer.left) or self._open(buffer)
-        if not is_open or buffer.undeserialized is not None:
-            self._raise_failure(buffer)
-            self._buffers.drop_if_empty(buffer)
+        if not self._is_open(buffer):
             return False
         self._progress.begin(buffer, turn)
         return True
+
+    def _is_open(self, buffer: PartitionBuffer, *, may_fail: bool = True) -> bool:
+        # Whether the next record can be handed out; else raise what comes next.
+        if (buffer.left or self._open(buffer)) and buffer.undeserialized is None:
+            return True
+        if may_fail or not buffer.must_raise:
+            self._raise_failure(buffer)
+            self._buffers.drop_if_empty(buffer)
+        return False
 
     def pass_over(self, tp: TopicPartition) -> None:
         """Skip markers and records of aborted transactions after the last record.

@@ -110,12 +110,7 @@ class Reader:
         self.deserialize: Deserialize | None = (
             self.deserialization.deserializers.deserialize
         )
-        # The compiled handout has a clock of its own, which costs less.
-        self.handout: Handout = Handout(
-            self._refill,
-            self.deserialization.convert,
-            None if accelerated and not is_replaced() else now,
-        )
+        self.handout: Handout = self._handout(self._refill)
         self._progress = ReadProgress(self.positions, self.ledger, self.handout)
         self._chunks = Chunks(
             self.buffers,
@@ -167,6 +162,7 @@ class Reader:
         if deserializers.use(wanted.typed_after(deserializers.topics)):
             self.deserialize = deserializers.deserialize
             self.handout.convert = self.deserialization.convert
+            self._progress.interrupt()  # lanes take it over with their next step
             self.deserialization.start_over()
 
     def report_to(
@@ -374,8 +370,12 @@ class Reader:
 
     def turn(self, refill: Callable[[], bool]) -> Turn:
         """Return a turn for a lane; see `Handout` for ``refill``."""
+        return Turn(self._handout(refill))
+
+    def _handout(self, refill: Callable[[], bool]) -> Handout:
+        # The compiled handout has a clock of its own, which costs less.
         clock = None if accelerated and not is_replaced() else now
-        return Turn(Handout(refill, self.deserialization.convert, clock))
+        return Handout(refill, self.deserialization.convert, clock)
 
     def find_of(self, tp: TopicPartition, turn: Turn) -> bool:
         """Find records of a partition for a lane's turn; see `Chunks.find_of`."""

@@ -19,6 +19,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.serde import DeserializationContext, SerializationContext, Topic
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
@@ -32,6 +33,17 @@ from tests.unit.consumer.in_parallel import (
     fill,
     rest,
 )
+
+
+class Numbers:
+    """A serde of numbers."""
+
+    def serialize(self, value: int, context: SerializationContext) -> bytes:
+        return b"%d" % value
+
+    def deserialize(self, data: bytes, context: DeserializationContext) -> int:
+        return int(data)
+
 
 BY_HAND = {**MEMBER, "enable_auto_commit": False}
 
@@ -396,6 +408,19 @@ async def test_a_lane_goes_where_the_user_seeks(
         assert found == [0, 1, 2, 7, 8, 1]
         await lane.commit()
         assert committed(group, ORDERS[0]) == 2
+
+
+async def test_a_lane_takes_the_deserializer_of_a_new_subscription(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    fill(logs, ORDERS[0], *[None] * 10)
+    async with make(**MEMBER) as consumer:
+        lane = (await three(consumer))[0]
+        assert [(await anext(lane)).value for _ in range(2)] == [b"0", b"1"]
+        consumer.subscribe(Topic("orders", value=Numbers()))
+        assert [(await anext(lane)).value for _ in range(2)] == [2, 3]
+        consumer.subscribe("orders")
+        assert (await anext(lane)).value == b"4"
 
 
 async def test_a_pause_takes_effect_between_two_records_of_a_chunk(
