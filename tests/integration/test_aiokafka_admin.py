@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
 from collections.abc import Awaitable
@@ -16,6 +17,7 @@ import pytest
 import kafkaio
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
+from tests.support.patience import HANGS
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.kafka_versions("2.8+")]
 
@@ -60,6 +62,11 @@ async def lives(package: str, servers: str, mark: str) -> list[Any]:
         await note(
             admin.alter_configs([resource("topic", topic, {"retention.ms": "700000"})])
         )
+        # A broker learns of the change some time after the controller has answered.
+        async with asyncio.timeout(HANGS):
+            asked = [resource("topic", topic, configs)]
+            while "700000" not in str(await admin.describe_configs(asked)):
+                pass
         await note(admin.describe_configs([resource("topic", topic, configs)]))
         await note(admin.create_partitions({topic: a.NewPartitions(1)}))
         await note(admin.create_partitions({topic: a.NewPartitions(4)}))
