@@ -1176,6 +1176,18 @@ def test_many_partitions_share_the_room() -> None:
     assert h.acc.budget.used == h.used()
 
 
+def test_records_without_a_key_need_no_room_for_the_other_partitions() -> None:
+    limits = replace(LIMITS, batch_size=8_000, buffer_memory=200_000)
+    h = Harness({"t": [0] * 1_000}, limits)
+    h.put(None)
+    sticky = h.acc.backlog.topics["t"].sticky.partition
+    batch = h.acc.backlog.topics["t"].queues[sticky].waiting[0]
+    assert batch.charged == 8_000
+    other = (sticky + 1) % 1_000
+    h.put(other)  # the other 999 may follow
+    assert h.acc.budget.open_batches.take("t", b"w", None, (), 1, other) is None
+
+
 def test_a_share_that_is_too_small_is_not_leased() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=4_000, buffer_memory=4_000))
     h.put(None)
