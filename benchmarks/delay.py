@@ -11,7 +11,9 @@ Each run is a new process that writes records of 1 KiB without keys and checks e
 acknowledgement. Clients and delays take turns. The output is the medians, in MB/s, and
 the range. ``confluent`` needs confluent-kafka, which by default is not idempotent,
 unlike kafkaio, and has any number of requests in flight; ``confluent-idempotent`` has
-five. ``--option name=value`` (a number) is an option of kafkaio's producer.
+five. ``franz-go`` needs the compiled program of ``benchmarks/README.md``, named in the
+environment variable ``FRANZBENCH``. ``--option name=value`` (a number) is an option of
+kafkaio's producer.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections import deque
@@ -203,6 +207,36 @@ async def with_confluent(
     return spent
 
 
+async def with_franz_go(
+    bootstrap: str, topic: str, value: bytes, records: int, options: Options
+) -> float:
+    del options
+    with tempfile.NamedTemporaryFile() as pool:
+        pool.write(value)
+        pool.flush()
+        spec = {
+            "kind": "produce",
+            "bootstrap": bootstrap,
+            "topic": topic,
+            "records": records,
+            "pool_file": pool.name,
+            "compression": "none",
+            "defaults": True,
+            "idempotent": True,
+        }
+        process = await asyncio.create_subprocess_exec(
+            os.environ["FRANZBENCH"], json.dumps(spec), stdout=subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+    if process.returncode:
+        raise RuntimeError("franz-go failed")
+    figures = json.loads(out.partition(b"RESULT ")[2])
+    if figures["count"] != records:
+        raise RuntimeError(f"{figures['count']} acknowledged")
+    seconds: float = figures["wall"]
+    return seconds
+
+
 async def with_idempotence(
     bootstrap: str, topic: str, value: bytes, records: int, options: Options
 ) -> float:
@@ -214,7 +248,14 @@ CLIENTS = {
     "kafkaio": with_kafkaio,
     "confluent": with_confluent,
     "confluent-idempotent": with_idempotence,
+    "franz-go": with_franz_go,
 }
+
+
+def cpu_time() -> float:
+    """Seconds of this process and of those that it waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def work(text: str) -> None:
@@ -222,11 +263,11 @@ def work(text: str) -> None:
     spec = json.loads(text)
     size, records = spec["size"], spec["records"]
     run = CLIENTS[spec["client"]]
-    before = time.process_time()
+    before = cpu_time()
     seconds = asyncio.run(
         run(spec["bootstrap"], spec["topic"], b"v" * size, records, spec["options"])
     )
-    spent = (time.process_time() - before) / records
+    spent = (cpu_time() - before) / records
     print(json.dumps([size * records / seconds / 1e6, spent * 1e6]))
 
 
@@ -305,7 +346,7 @@ def arguments() -> argparse.Namespace:
         default="20,50",
         help="of a round trip; several separated by commas",
     )
-    parser.add_argument("--clients", default=",".join(CLIENTS))
+    parser.add_argument("--clients", default="kafkaio,confluent,confluent-idempotent")
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--size", type=int, default=1024)
     parser.add_argument("--partitions", type=int, default=6)

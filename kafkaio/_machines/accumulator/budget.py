@@ -154,6 +154,13 @@ class Budget:
         if others > 1:  # the reserve for partitions that hold little is not leased
             free -= self._reserved
         share = free // others
+        sticky = topic.sticky
+        if batch.partition.partition == sticky.partition:
+            # Records without a key may use the reserve, because they leave a partition
+            # that is stalled. Without a lease each of them would come to the
+            # accumulator while the buffer is nearly full.
+            left = min(sticky.left, self._limits.buffer_memory - self.used)
+            share = max(share, left)
         if share >= rest:
             size, limit = rest, _NO_LIMIT
         else:
