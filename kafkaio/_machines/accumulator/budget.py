@@ -9,8 +9,8 @@ accumulator (see `kafkaio._records._append`). Such a batch is *leased*: it is ch
 advance with the bytes that it may still use. That is all up to its target size, or a
 share of the free memory where there are so many partitions that such charges would fill
 the buffer; for records without a key, which fill one partition at a time, only those
-with batches count. When the lease ends, the unused part is returned. A lease ends before
-anything else is done with the batch.
+with batches count. When the lease ends, the unused part is returned. A lease ends
+before anything else is done with the batch.
 """
 
 from __future__ import annotations
