@@ -34,6 +34,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.identity import IdentityRequester
 from kafkaio._producer.outcomes import Outcomes
+from kafkaio._records.batch import Compression
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.supervisor import TaskScope
 from kafkaio._runtime.timer import Timer
@@ -386,7 +387,7 @@ class Sender:
         return True
 
     def _submit(self, connection: Connection, batches: list[ProduceBatch]) -> None:
-        if self._has_zstd:
+        if self._has_zstd or (self._backlog.has_zstd and _has_zstd(batches)):
             self._check_codec(connection)
         request, names = self._request(batches)
         is_by_id = len(names) == len(request.topic_data)
@@ -645,3 +646,7 @@ class _ProduceReply:
 
 def _nothing() -> None:
     pass
+
+
+def _has_zstd(batches: list[ProduceBatch]) -> bool:
+    return any(batch.builder.compression is Compression.ZSTD for batch in batches)

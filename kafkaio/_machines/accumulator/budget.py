@@ -132,17 +132,21 @@ class Budget:
         Returns:
             The bytes that the record takes.
         """
-        added = batch.builder.size_bytes - before
+        builder = batch.builder
+        assert isinstance(builder, BatchBuilder)  # an encoded one takes no records
+        added = builder.size_bytes - before
         batch.charged += added
         self.used += added
         self.open_batches.taken += added
         if self._gate.may_lease():
-            self._lease(topic, batch)
+            self._lease(topic, batch, builder)
         else:
-            batch.builder.promise(0)
+            builder.promise(0)
         return added
 
-    def _lease(self, topic: TopicQueues, batch: ProduceBatch) -> None:
+    def _lease(
+        self, topic: TopicQueues, batch: ProduceBatch, builder: BatchBuilder
+    ) -> None:
         rest = self._limits.batch_size - batch.charged
         # With hundreds of partitions the buffer could not hold a whole batch for each.
         others = len(self._active)
@@ -173,9 +177,9 @@ class Budget:
                 and self._is_held(topic, batch)
             )
         ):
-            batch.builder.promise(0)
+            builder.promise(0)
             return
-        batch.builder.promise(limit)
+        builder.promise(limit)
         batch.is_leased = True
         batch.charged += size
         self.used += size
@@ -183,7 +187,7 @@ class Budget:
         self.open_batches.open(
             *batch.partition,
             topic.partition_count,
-            (batch.builder, batch.receipt),
+            (builder, batch.receipt),
             limit,
         )
 
@@ -210,6 +214,7 @@ class Budget:
             self.withdraw(batch)
             # From now on the batch is charged for its records alone, so the builder
             # must not allocate ahead.
+            assert isinstance(batch.builder, BatchBuilder)  # else not leased
             batch.builder.promise(0)
 
     def end_leases(self) -> None:
