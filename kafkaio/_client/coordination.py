@@ -149,6 +149,8 @@ class CoordinatorRpc:
                 on_failure=self._not_found,
             )
             step = f"no connection to its coordinator {self._node_id} could be made"
+            # Offsets are fetched and committed on this one; others wait for members.
+            self._cluster.prepare(self._node_id, ConnectionClass.SHARED)
             try:
                 found = await self._cluster.connection(self._node_id, connection_class)
             except NetworkError as error:
