@@ -476,9 +476,12 @@ TOGETHER = (
 COPYING = (
     Row(
         name="copy",
-        title="`kafkaio copy`, 1 KiB, zstd",
+        title="the command `kafkaio`, 1 KiB, zstd",
         section=GROUPS,
-        ways=(Way(KAFKAIO, "copy.kafkaio_copy"),),
+        ways=(
+            Way(KAFKAIO, "copy.kafkaio_copy", "`copy`"),
+            Way(KAFKAIO, "copy.kafkaio_raw", "`copy --raw`", cpu(0.2, way="`copy`")),
+        ),
         topic=Topic(records=100_000, size=KIB, compression="zstd"),
         records=100_000,
     ),

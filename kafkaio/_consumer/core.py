@@ -55,6 +55,7 @@ from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
+    RawBatchIterator,
     RecordIterator,
     RecordStream,
     TableIterator,
@@ -836,6 +837,10 @@ class Core:
     ) -> BatchIterator[Any, Any]:
         """Return an iterator over batches, which keeps ``owner`` alive."""
         return BatchIterator(self._reads(edge), self.reader, limit, wait, owner)
+
+    def raw_batches(self, owner: object, edge: Edge | None = None) -> RawBatchIterator:
+        """Return an iterator over raw batches, which keeps ``owner`` alive."""
+        return RawBatchIterator(self._reads(edge), self.reader, owner)
 
     def tables(
         self,

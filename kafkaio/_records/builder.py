@@ -75,6 +75,11 @@ class BatchBuilder(RecordWriter):
         self._is_built = False
         self._body: bytes | None = None
 
+    @property
+    def compression(self) -> Compression:
+        """The codec."""
+        return self._compressor.codec
+
     @staticmethod
     def size_of(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
         """The largest possible size of a batch of this one record, uncompressed."""
