@@ -124,14 +124,14 @@ class Bench:
         return name
 
     async def _fill(self, name: str, topic: Topic) -> None:
-        """Divide records among all partitions alike, in batches of 16 KiB."""
+        """Divide records among all partitions alike."""
         texts, each = values(topic.size), topic.records // topic.partitions
         key = b"key-000000000000" if topic.keyed else None
         trace = [("trace", b"0123456789abcdef"), ("source", b"checkout")]
         headers = trace if topic.keyed else []
         async with kafkaio.Producer(
             self.places["near"],
-            batch_size=16_384,
+            batch_size=topic.batch,
             linger_ms=100,
             compression_type=topic.compression,
         ) as producer:

@@ -113,6 +113,7 @@ class Topic:
         size: bytes of a value.
         keyed: whether records have a key and headers.
         compression: of the batches that it is filled with.
+        batch: bytes of the batches that it is filled with, before compression.
         large: whether it takes records of up to 8 MiB.
     """
 
@@ -121,6 +122,7 @@ class Topic:
     size: int = 100
     keyed: bool = False
     compression: CompressionName = "none"
+    batch: int = 16_384
     large: bool = False
 
 

@@ -473,18 +473,19 @@ TOGETHER = (
     ),
 )
 
-COPYING = (
+COPYING = tuple(
     Row(
-        name="copy",
-        title="the command `kafkaio`, 1 KiB, zstd",
+        name=f"copy-{kib}k",
+        title=f"the command `kafkaio`, 1 KiB, zstd, batches of {kib} KiB",
         section=GROUPS,
         ways=(
             Way(KAFKAIO, "copy.kafkaio_copy", "`copy`"),
             Way(KAFKAIO, "copy.kafkaio_raw", "`copy --raw`", cpu(0.2, way="`copy`")),
         ),
-        topic=Topic(records=100_000, size=KIB, compression="zstd"),
+        topic=Topic(records=100_000, size=KIB, compression="zstd", batch=kib * KIB),
         records=100_000,
-    ),
+    )
+    for kib in (16, 256)
 )
 
 #: The broker is busy with so many partitions for minutes, so they come last.
