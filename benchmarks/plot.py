@@ -46,7 +46,8 @@ def draw(lines: Sequence[Line], to: Path) -> None:
     axes.axvline(0, color="black", linewidth=0.8)
     ticks = [0.25, 0.5, 1, 2, 4]
     axes.set_xticks([math.log2(tick) for tick in ticks], [f"{t:g}" for t in ticks])
-    axes.set_xlim(-math.log2(WIDEST) - 1.2, math.log2(WIDEST) + 1.2)
+    axes.set_xlim(-math.log2(WIDEST) - 1.8, math.log2(WIDEST) + 1.8)
+    axes.margins(y=0.01)
     axes.set_title(
         "kafkaio as a ratio to the fastest other client; left of 1 kafkaio is ahead",
         size=9,
