@@ -1,7 +1,7 @@
 """Copy a topic to another cluster without decompressing it, and note the offsets.
 
-Runs as it stands, on two embedded brokers. Batches are taken in one after the other, and
-the place of the group is committed when all that were taken in are acknowledged.
+Runs as it stands, on two embedded brokers. Batches are taken in one after the other,
+and the place of the group is committed when all of them are acknowledged.
 """
 
 from __future__ import annotations

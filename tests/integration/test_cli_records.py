@@ -232,7 +232,7 @@ async def test_files_of_arrow_and_parquet(
         (("copy", "t", "u", "--exactly-once"), "needs a --group"),
         (("copy", "t", "u", "--offset-map", "m"), "needs --raw"),
         (
-            ("copy", "t", "u", "--raw", "--filter", "1 == 1"),
+            ("copy", "t", "u", "--raw", "--filter", "offset == 1"),
             "--raw and --filter exclude",
         ),
         (
