@@ -12,6 +12,8 @@ from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.serde import Topic
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
+_LARGEST_OFFSET = 2**63 - 1
+
 
 def check_topic(topic: object) -> None:
     """Check the type of a topic name; the broker decides whether it is legal.
@@ -158,6 +160,7 @@ def offset_of(offset: object) -> OffsetAndMetadata:
 
     Raises:
         ArgumentTypeError: it is neither an int nor an OffsetAndMetadata of an int.
+        ArgumentValueError: it is larger than any offset of Kafka.
     """
     where: object = OffsetAndMetadata(offset) if _is_int(offset) else offset  # type: ignore[arg-type]
     if (
@@ -169,6 +172,8 @@ def offset_of(offset: object) -> OffsetAndMetadata:
         raise ArgumentTypeError(
             f"{offset!r} is not an offset: give an int or an OffsetAndMetadata"
         )
+    if where.offset > _LARGEST_OFFSET:
+        raise ArgumentValueError(f"{where.offset} is larger than any offset")
     return where
 
 

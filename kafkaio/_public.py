@@ -123,8 +123,9 @@ def knows_other_clients(
     go on to report both. `kafkaio._other_clients` has the tables, loaded when needed.
 
     Args:
-        methods: those whose arguments are answered: a call of them costs some ten
-            nanoseconds more.
+        methods: those whose arguments are answered. A call of one costs a function
+            call more, some 140 ns; of a coroutine function on Python 3.11, a coroutine
+            more, some 220 ns.
         is_hot: whether the class has calls that take nanoseconds. Python 3.11 looks up
             every attribute of a class with ``__getattr__`` without its inline caches,
             which is half as much again for `Producer.enqueue_nowait`. Such a class has

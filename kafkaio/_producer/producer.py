@@ -24,7 +24,12 @@ import anyio
 from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
-from kafkaio._config import ProducerConfig, ProducerOptions, with_functions
+from kafkaio._config import (
+    DEFAULT_REQUEST_SIZE,
+    ProducerConfig,
+    ProducerOptions,
+    with_functions,
+)
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic, K_contra, KeyT, V_contra, ValueT
@@ -1178,6 +1183,12 @@ def _make_accumulator(
         batch_size=min(config.batch_size, config.max_request_size),
         buffer_memory=config.buffer_memory,
         max_request_size=config.max_request_size,
+        # Whoever sets a size wants no larger request. Compressing a large one would
+        # block the event loop for long.
+        may_grow=(
+            config.max_request_size == DEFAULT_REQUEST_SIZE
+            and codec is Compression.NONE
+        ),
         linger=config.linger_ms / 1000,
         delivery_timeout=config.delivery_timeout_ms / 1000,
         max_block=config.max_block_ms / 1000,

@@ -8,6 +8,7 @@ import binascii
 import json
 import ssl
 import time
+import traceback
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -192,6 +193,43 @@ def loop_of(loop: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop
         raise RuntimeError(
             "The object should be created within an async function, or be given a loop"
         ) from None
+
+
+def deprecated_loop(
+    loop: asyncio.AbstractEventLoop | None,
+) -> asyncio.AbstractEventLoop:
+    """Return `loop_of` for a constructor, and warn its caller of a given loop."""
+    if loop is not None:
+        warnings.warn(
+            "The loop parameter is deprecated: the running event loop is used",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return loop_of(loop)
+
+
+def warn_unclosed(
+    unclosed: object,
+    kind: str,
+    loop: asyncio.AbstractEventLoop,
+    created: traceback.StackSummary | None,
+    warn: Callable[..., None],
+) -> None:
+    """Warn, as aiokafka does, of an object that is collected and was never stopped.
+
+    Args:
+        unclosed: the object.
+        kind: ``consumer`` or ``producer``.
+        loop: its event loop, whose exception handler is called.
+        created: where it was made, if the loop is in debug mode.
+        warn: `warnings.warn`; modules may be gone when an object is collected.
+    """
+    message = f"Unclosed AIOKafka{kind.capitalize()}"
+    warn(f"{message} {unclosed!r}", ResourceWarning, source=unclosed)
+    context: dict[str, object] = {kind: unclosed, "message": message}
+    if created is not None:
+        context["source_traceback"] = created
+    loop.call_exception_handler(context)
 
 
 def check_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -7,7 +7,7 @@ as they are, and `ConsumerRecord` is their type for ``isinstance`` and annotatio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Generic, NamedTuple, TypeVar
 
 from kafkaio import TopicPartition
@@ -156,3 +156,12 @@ class ConsumerRecord(Generic[KT, VT], metaclass=_RecordType):
     serialized_key_size: int
     serialized_value_size: int
     headers: Sequence[tuple[str, bytes]]
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether all fields are equal, also to those of a `kafkaio.Record`."""
+        if not isinstance(other, ConsumerRecord):
+            return NotImplemented
+        return all(
+            getattr(self, field.name) == getattr(other, field.name, None)
+            for field in fields(self)
+        )

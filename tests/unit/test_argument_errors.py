@@ -61,6 +61,7 @@ CHECKS: list[tuple[str, Check, type[UsageError]]] = [
     ),
     ("an offset of text", lambda: arguments.offset_of("5"), ArgumentTypeError),
     ("a flag for an offset", lambda: arguments.offset_of(False), ArgumentTypeError),
+    ("a huge offset", lambda: arguments.offset_of(2**63), ArgumentValueError),
     (
         "no offset but metadata",
         lambda: arguments.offset_of(OffsetAndMetadata("5")),

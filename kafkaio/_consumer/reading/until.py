@@ -126,7 +126,7 @@ class ReadUntil:
             RequestTimeout: nothing has moved for longer than the patience.
             UsageError: all partitions that are not at their end are paused.
         """
-        taken: Any = await self._read(take, until, steps=True)
+        taken: Any = await self._read(take, until)
         if taken is _Step.OVER:
             raise StopAsyncIteration
         result: T | None = taken
@@ -156,24 +156,22 @@ class ReadUntil:
                     numbers[tp] = reader.ledger.number(tp)
 
         try:
-            await self._read(take, lambda: None, steps=True)
+            await self._read(take, lambda: None)
         except BaseException:
             reader.sync()
             reader.take_back()
             raise
-        gone = {tp for tp, number in numbers.items() if number != _number(reader, tp)}
+        ledger = reader.ledger
+        gone = {tp for tp, number in numbers.items() if number != ledger.number(tp)}
         if gone:
             return [record for record in records if record.topic_partition not in gone]
         return records
 
     async def _read(
-        self,
-        take: Callable[[], object],
-        until: Callable[[], float | None],
-        *,
-        steps: bool,
+        self, take: Callable[[], object], until: Callable[[], float | None]
     ) -> object:
         self._moved()
+        steps = True
 
         def step() -> object:
             return self._step(take)
@@ -278,10 +276,6 @@ class ReadUntil:
             + "; ".join(reasons)
             + (f"; and {more} more" if more else "")
         )
-
-
-def _number(reader: Reader, tp: TopicPartition) -> int | None:
-    return reader.ledger.number(tp)
 
 
 def _named(partitions: Collection[TopicPartition]) -> str:

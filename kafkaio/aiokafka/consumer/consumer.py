@@ -9,8 +9,9 @@ import ssl
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from types import ModuleType, TracebackType
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import anyio
@@ -18,7 +19,7 @@ import anyio
 import kafkaio
 from kafkaio import TopicPartition
 from kafkaio.aiokafka import errors
-from kafkaio.aiokafka._options import check_loop, loop_of
+from kafkaio.aiokafka._options import check_loop, deprecated_loop, warn_unclosed
 from kafkaio.aiokafka._pickling import restored
 from kafkaio.aiokafka._translation import translated, translating
 from kafkaio.aiokafka.abc import AbstractTokenProvider, ConsumerRebalanceListener
@@ -189,7 +190,7 @@ class AIOKafkaConsumer:
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
         client_rack: str | None = None,
     ) -> None:
-        self._loop = _loop_of(loop)
+        self._loop = deprecated_loop(loop)
         if self._loop.get_debug():
             self._source_traceback = traceback.extract_stack(sys._getframe(1))
         self._options = consumer_options(
@@ -266,15 +267,9 @@ class AIOKafkaConsumer:
             self._subscription.subscribe(_names(topics), None)
 
     # Warns as aiokafka does. The parts end by themselves when they are collected.
-    def __del__(self, _warnings: ModuleType = warnings) -> None:
-        if self._closed is not False:
-            return
-        message = "Unclosed AIOKafkaConsumer"
-        _warnings.warn(f"{message} {self!r}", ResourceWarning, source=self)
-        context: dict[str, object] = {"consumer": self, "message": message}
-        if self._source_traceback is not None:
-            context["source_traceback"] = self._source_traceback
-        self._loop.call_exception_handler(context)
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
+        if self._closed is False:
+            warn_unclosed(self, "consumer", self._loop, self._source_traceback, _warn)
 
     # ---- life ------------------------------------------------------------------------
 
@@ -459,7 +454,8 @@ class AIOKafkaConsumer:
         """
         self._subscription.unsubscribe()
         self._fixed = frozenset()
-        if self._native is not None:
+        # A consumer that was stopped has left already.
+        if self._native is not None and not self._closed:
             with translating():
                 self._native.unsubscribe()
         self._changed()
@@ -715,18 +711,24 @@ class AIOKafkaConsumer:
                 )
             except kafkaio.UsageError:
                 # A rebalance took it, and perhaps gives it back.
-                while self._subscription.subscription is not None:
-                    if is_assigned := self._subscription.is_assigned(partition):
-                        break
-                    if not await self._wait_for_change(until):
-                        break
-                else:
-                    is_assigned = False
+                is_assigned = await self._is_assigned_before(partition, until)
             except kafkaio.RequestTimeout as error:
                 raise errors.KafkaTimeoutError(str(error)) from error
             except kafkaio.KafkaError as error:
                 self._raise(error)
         raise errors.IllegalStateError(f"Partition {partition} is not assigned")
+
+    async def _is_assigned_before(
+        self, partition: TopicPartition, until: float
+    ) -> bool:
+        """Wait until a partition is assigned; False when time is up."""
+        state = self._subscription
+        while state.subscription is not None:
+            if state.is_assigned(partition):
+                return True
+            if not await self._wait_for_change(until):
+                return False
+        return False
 
     def highwater(self, partition: TopicPartition) -> int | None:
         """Return the offset after the last record, as the last fetch reported it.
@@ -970,13 +972,11 @@ class AIOKafkaConsumer:
                     "cannot be negative."
                 )
         native = self._started()
-        try:
+        with _asking():
             found = await native.offsets_for_times(
                 {tp: int(time) for tp, time in timestamps.items()},
                 timeout=self._timeout,
             )
-        except kafkaio.KafkaError as error:
-            raise _late(error) from error
         return {
             tp: None if at is None else OffsetAndTimestamp(at.offset, at.timestamp)
             for tp, at in found.items()
@@ -994,10 +994,8 @@ class AIOKafkaConsumer:
             KafkaTimeoutError: no answer came within ``request_timeout_ms``.
         """
         native = self._started()
-        try:
+        with _asking():
             return await native.beginning_offsets([*partitions], timeout=self._timeout)
-        except kafkaio.KafkaError as error:
-            raise _late(error) from error
 
     async def end_offsets(
         self, partitions: Collection[TopicPartition]
@@ -1011,18 +1009,19 @@ class AIOKafkaConsumer:
             KafkaTimeoutError: no answer came within ``request_timeout_ms``.
         """
         native = self._started()
-        try:
+        with _asking():
             return await native.end_offsets([*partitions], timeout=self._timeout)
-        except kafkaio.KafkaError as error:
-            raise _late(error) from error
 
 
-def _late(error: kafkaio.KafkaError) -> Exception:
-    """Return the error of a look-up: aiokafka asks until time is up."""
-    late = (kafkaio.RequestTimeout, kafkaio.UnknownTopicOrPartition)
-    if isinstance(error, late):
-        return errors.KafkaTimeoutError(str(error))
-    return translated(error, closed=errors.ConsumerStoppedError)
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Raise the errors of a look-up of offsets: aiokafka asks until time is up."""
+    try:
+        yield
+    except (kafkaio.RequestTimeout, kafkaio.UnknownTopicOrPartition) as error:
+        raise errors.KafkaTimeoutError(str(error)) from error
+    except kafkaio.KafkaError as error:
+        raise translated(error, closed=errors.ConsumerStoppedError) from error
 
 
 def _check_offset(offset: object) -> None:
@@ -1046,13 +1045,3 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _check_partitions(partitions: Collection[object]) -> None:
     if not all(isinstance(each, TopicPartition) for each in partitions):
         raise TypeError("partitions must be TopicPartition namedtuples")
-
-
-def _loop_of(loop: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop:
-    if loop is not None:
-        warnings.warn(
-            "The loop parameter is deprecated: the running event loop is used",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-    return loop_of(loop)

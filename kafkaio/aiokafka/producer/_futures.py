@@ -47,8 +47,7 @@ def settle(future: Sent, delivery: kafkaio.Delivery) -> None:
     if error is None:
         future.set_result(metadata_of(delivery.result(), delivery))
     else:
-        # Not raised here: the traceback would refer to the future.
-        future.set_exception(translated(error, closed=errors.ProducerClosed))
+        _fail(future, error)
 
 
 def settle_without(future: Sent, delivery: kafkaio.Delivery) -> None:
@@ -59,7 +58,16 @@ def settle_without(future: Sent, delivery: kafkaio.Delivery) -> None:
     if error is None:
         future.set_result(None)  # type: ignore[arg-type]  # see `AIOKafkaProducer.send`
     else:
-        future.set_exception(translated(error, closed=errors.ProducerClosed))
+        _fail(future, error)
+
+
+def _fail(future: Sent, error: Exception) -> None:
+    # Not raised here: the traceback would refer to the future.
+    future.set_exception(translated(error, closed=errors.ProducerClosed))
+    if isinstance(error, kafkaio.TransactionAborted):
+        # The program has aborted it, or its commit has raised why. Read here, so that
+        # the event loop does not report futures that nobody awaits.
+        future.exception()
 
 
 class BatchFuture:

@@ -9,14 +9,14 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 import kafkaio
 from kafkaio._public import public
 from kafkaio.aiokafka import errors
-from kafkaio.aiokafka._options import check_loop, loop_of
-from kafkaio.aiokafka._translation import translated, translating
+from kafkaio.aiokafka._options import check_loop, deprecated_loop, warn_unclosed
+from kafkaio.aiokafka._translation import made, translated, translating
 from kafkaio.aiokafka.abc import AbstractTokenProvider
 from kafkaio.aiokafka.client import AIOKafkaClient
 from kafkaio.aiokafka.partitioner import DefaultPartitioner
@@ -159,7 +159,7 @@ class AIOKafkaProducer:
         sasl_kerberos_domain_name: str | None = None,
         sasl_oauth_token_provider: AbstractTokenProvider | None = None,
     ) -> None:
-        self._loop = _loop_of(loop)
+        self._loop = deprecated_loop(loop)
         if self._loop.get_debug():
             self._source_traceback = traceback.extract_stack(sys._getframe(1))
         options = _options(
@@ -208,15 +208,9 @@ class AIOKafkaProducer:
         self._closed = False
 
     # Warns as aiokafka does. The parts end by themselves when they are collected.
-    def __del__(self, _warnings: ModuleType = warnings) -> None:
-        if self._closed is not False:
-            return
-        message = "Unclosed AIOKafkaProducer"
-        _warnings.warn(f"{message} {self!r}", ResourceWarning, source=self)
-        context: dict[str, object] = {"producer": self, "message": message}
-        if self._source_traceback is not None:
-            context["source_traceback"] = self._source_traceback
-        self._loop.call_exception_handler(context)
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
+        if self._closed is False:
+            warn_unclosed(self, "producer", self._loop, self._source_traceback, _warn)
 
     async def start(self) -> None:
         """Connect to the cluster; returns when a broker has described it.
@@ -297,8 +291,12 @@ class AIOKafkaProducer:
         """
         if self._producer is None:
             raise self._why_unusable()
-        with translating(closed=errors.ProducerClosed):
-            return {*await self._producer.partitions_for(topic)}
+        try:
+            with translating(closed=errors.ProducerClosed):
+                return {*await self._producer.partitions_for(topic)}
+        except (kafkaio.RequestTimeout, kafkaio.NetworkError) as error:
+            # aiokafka does not say whether a broker has answered.
+            raise made(errors.UnknownTopicOrPartitionError, error) from error
 
     # ---- records ---------------------------------------------------------------------
 
@@ -696,16 +694,6 @@ async def _taken(
             timestamp=record.timestamp,
             partition=partition,
         )
-
-
-def _loop_of(loop: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop:
-    if loop is not None:
-        warnings.warn(
-            "The loop parameter is deprecated: the running event loop is used",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-    return loop_of(loop)
 
 
 def _options(  # noqa: PLR0913 - by name, from one place

@@ -7,6 +7,7 @@ import gc
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from kafkaio import TopicPartition
 from kafkaio.aiokafka import AIOKafkaConsumer, errors
 from kafkaio.aiokafka.abc import ConsumerRebalanceListener
 from kafkaio.aiokafka.structs import ConsumerRecord
-from kafkaio.testing import Broker
+from kafkaio.testing import Broker, drop
 from tests.unit.aiokafka.side import SIDES, Side, side
 
 ZERO, ONE = (TopicPartition("t", number) for number in range(2))
@@ -564,3 +565,111 @@ async def test_commits_of_a_listener_count(broker: Broker) -> None:
             (tp,) = other.assignment()
             assert (await other.committed(tp) or 0) >= 1
             assert await other.position(tp) == await other.committed(tp)
+
+
+async def test_row_a_consumer_that_is_not_started(broker: Broker) -> None:
+    consumer = ours(broker, "t", group_id="g")
+    for call in (consumer.getone, consumer.getmany, consumer.topics):
+        with pytest.raises((errors.IllegalStateError, errors.NodeNotReadyError)):
+            await call()
+    with pytest.raises(errors.IllegalStateError):
+        consumer.seek(ZERO, 0)
+    with pytest.raises(errors.IllegalStateError):
+        consumer.pause(ZERO)
+    await consumer.stop()
+
+
+async def test_row_a_consumer_that_is_stopped_has_no_partitions(broker: Broker) -> None:
+    consumer = ours(broker, "t", group_id="g")
+    await consumer.start()
+    await consumer.stop()
+    assert not consumer.assignment()
+    assert not consumer.paused()
+    with pytest.raises(errors.IllegalStateError):
+        await consumer.position(ZERO)
+    with pytest.raises(errors.ConsumerStoppedError):
+        await consumer.commit()
+    with pytest.raises(errors.ConsumerStoppedError):
+        await consumer.committed(ZERO)
+    with pytest.raises(errors.IllegalStateError):
+        consumer.subscribe(["u"])
+    consumer.unsubscribe()
+    await consumer.stop()
+
+
+async def test_row_start_waits_for_the_listener(broker: Broker) -> None:
+    told = asyncio.Event()
+
+    class Slow(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, revoked: object) -> None: ...
+
+        async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+            await asyncio.sleep(0.01)
+            told.set()
+
+    consumer = ours(broker, group_id="g")
+    consumer.subscribe(["t"], listener=Slow())
+    async with consumer:
+        assert told.is_set()
+
+
+async def test_row_commits_have_a_time_limit(broker: Broker) -> None:
+    async with ours(broker, "t", group_id="g", request_timeout_ms=300) as consumer:
+        broker.faults.on("OffsetCommit", drop())
+        broker.faults.on("OffsetFetch", drop())
+        with pytest.raises(errors.RequestTimedOutError):
+            await consumer.commit({ZERO: 1})
+        with pytest.raises(errors.RequestTimedOutError):
+            await consumer.committed(ZERO)
+        broker.faults.clear()
+
+
+async def test_row_negative_offsets_are_not_committed(broker: Broker) -> None:
+    async with ours(broker, "t", group_id="g") as consumer:
+        for offset in (-1, -5, 2**63):
+            with pytest.raises(ValueError, match="offset"):
+                await consumer.commit({ZERO: offset})
+        assert await consumer.committed(ZERO) is None
+
+
+async def test_row_seek_to_committed_goes_to_zero_too(broker: Broker) -> None:
+    await write(broker, b"0", b"1", partition=0)
+    async with ours(broker, "t", group_id="g", enable_auto_commit=False) as consumer:
+        await consumer.commit({ZERO: 0})
+        assert (await consumer.getone(ZERO)).offset == 0
+        assert await consumer.seek_to_committed(ZERO) == {ZERO: 0}
+        assert (await consumer.getone(ZERO)).offset == 0
+
+
+async def test_row_a_partition_that_does_not_exist(broker: Broker) -> None:
+    async with ours(broker, request_timeout_ms=500) as consumer:
+        consumer.assign([TopicPartition("t", 9)])
+        with pytest.raises(errors.UnknownTopicOrPartitionError):
+            await consumer.getone()
+
+
+async def test_row_records_cannot_be_changed(broker: Broker) -> None:
+    await write(broker, b"0")
+    async with ours(broker, "t") as consumer:
+        record = await consumer.getone()
+    with pytest.raises(AttributeError):
+        record.value = b"1"
+    assert replace(record, value=b"1").value == b"1"
+    made = ConsumerRecord(
+        topic="t",
+        partition=0,
+        offset=0,
+        timestamp=record.timestamp,
+        timestamp_type=0,
+        key=None,
+        value=b"0",
+        checksum=None,
+        serialized_key_size=-1,
+        serialized_value_size=1,
+        headers=(),
+    )
+    assert made == record
+    assert record == made
+    assert replace(made, value=b"1") != record
+    assert record != replace(made, offset=1)
+    assert made != 1

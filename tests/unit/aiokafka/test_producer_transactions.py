@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -369,3 +370,25 @@ async def test_one_that_is_not_started_begins_nothing() -> None:
     with pytest.raises(errors.IllegalStateError):
         await producer.begin_transaction()
     await producer.stop()
+
+
+async def test_row_records_of_an_aborted_transaction_fail(broker: Broker) -> None:
+    """Their errors are not logged as ones that nobody has read."""
+    logged: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _loop, it: logged.append(it["message"]))
+    async with transactional(side("kafkaio.aiokafka"), broker) as producer:
+        await producer.begin_transaction()
+        futures = [await producer.send("t", b"aborted") for _ in range(3)]
+        batch = producer.create_batch()
+        batch.append(timestamp=None, key=None, value=b"aborted, too")
+        futures.append(await producer.send_batch(batch, "t", partition=0))
+        await producer.abort_transaction()
+        await asyncio.wait(futures)
+        with pytest.raises(errors.KafkaError):
+            await futures[0]
+        del futures
+        gc.collect()
+        await asyncio.sleep(0)
+    assert not logged
+    assert not await committed(broker)

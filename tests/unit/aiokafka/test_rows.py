@@ -9,8 +9,10 @@ import warnings
 import pytest
 from aiokafka import AIOKafkaProducer as TheirProducer
 
+import kafkaio
 from kafkaio.aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from kafkaio.aiokafka.abc import ConsumerRebalanceListener
+from kafkaio.aiokafka.errors import ProducerClosed, UnknownTopicOrPartitionError
 from kafkaio.testing import Broker
 from tests.support.patience import HANGS
 
@@ -91,3 +93,25 @@ async def test_row_a_rebalance_waits_for_the_next_read() -> None:
             owned = first.assignment() | second.assignment()
             assert owned == {TopicPartition("t", 0), TopicPartition("t", 1)}
             await second.stop()
+
+
+async def test_row_a_stopped_producer_cannot_be_started() -> None:
+    async with Broker(topics={"t": 1}) as broker:
+        producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        await producer.start()
+        await producer.stop()
+        with pytest.raises(ProducerClosed):
+            await producer.start()
+
+
+async def test_a_topic_that_no_broker_describes() -> None:
+    """aiokafka raises the same, whether a broker answers or not."""
+    async with Broker(topics={"t": 1}) as broker:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=300
+        )
+        await producer.start()
+    with pytest.raises(UnknownTopicOrPartitionError) as caught:
+        await producer.send("t", b"v")
+    assert isinstance(caught.value, kafkaio.NetworkError | kafkaio.RequestTimeout)
+    await producer.stop()
