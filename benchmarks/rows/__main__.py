@@ -30,6 +30,7 @@ from benchmarks.rows.harness import Bench, Failed, medians
 from benchmarks.rows.machine import machine, versions
 from benchmarks.rows.model import Row
 from benchmarks.rows.table import ROWS
+from kafkaio.errors import KafkaError
 from kafkaio.testing.kafka import Kafka
 
 DELAYS = {"far20": 0.020, "far50": 0.050}
@@ -102,7 +103,7 @@ async def measure_each(
         at = len(bench.other)
         try:
             figures = await bench.measure(row, rounds)
-        except Failed as error:
+        except (Failed, KafkaError) as error:
             failed[row.name] = str(error)
             print(f"{row.name}: FAILED: {error}", flush=True)
             continue

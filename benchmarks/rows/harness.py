@@ -20,6 +20,8 @@ from kafkaio.admin import NewTopic
 
 #: A run that takes longer has failed.
 RUN_SECONDS = 120
+#: Kafka creates no more than 10,000 partitions at a time.
+STEP = 5_000
 #: Distinct values of a topic. They are text, so that codecs have something to do.
 VALUES = 500
 WORDS = (
@@ -70,16 +72,12 @@ class Bench:
         self._made = 0
 
     async def __aenter__(self) -> Bench:
-        near = self.places["near"]
-        self._admin = kafkaio.Admin(near)
-        self._consumer = kafkaio.Consumer(near, isolation_level="read_committed")
+        self._admin = kafkaio.Admin(self.places["near"])
         await self._admin.start()
-        await self._consumer.start()
         await self._build()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._consumer.close()
         await self._admin.close()
 
     async def measure(self, row: Row, rounds: int) -> Mapping[str, Figures]:
@@ -113,8 +111,12 @@ class Bench:
         configs = {} if topic.records else dict(BOUNDED)
         if topic.large:
             configs["max.message.bytes"] = f"{8 * 2**20}"
-        made = NewTopic(name, topic.partitions, 1, configs=configs)
+        begun = min(topic.partitions, STEP)
+        made = NewTopic(name, begun, 1, configs=configs)
         await self._admin.create_topics([made], timeout=120)
+        for count in range(begun + STEP, topic.partitions + STEP, STEP):
+            more = {name: min(count, topic.partitions)}
+            await self._admin.create_partitions(more, timeout=120)
         await self._end(name, topic.partitions)  # waits until there are leaders
         if topic.records:
             await self._fill(name, topic)
@@ -142,9 +144,30 @@ class Bench:
             await producer.flush()
 
     async def _end(self, name: str, partitions: int) -> int:
+        """Return the sum of the end offsets, once all partitions are known."""
         places = [kafkaio.TopicPartition(name, n) for n in range(partitions)]
-        ends = await self._consumer.end_offsets(places, timeout=120)
+        near = self.places["near"]
+        async with (
+            asyncio.timeout(240),
+            # Another one each time: it would go on asking for topics that are deleted.
+            kafkaio.Consumer(near, isolation_level="read_committed") as consumer,
+        ):
+            # The broker gives no signal.
+            while len(await consumer.partitions_for_topic(name)) < partitions:  # noqa: ASYNC110
+                await asyncio.sleep(0.5)
+            ends = await consumer.end_offsets(places, timeout=120)
         return sum(ends.values())
+
+    async def _committed(self, name: str, partitions: int) -> int:
+        """Read a topic to its end, and return how many records it has."""
+        places = [kafkaio.TopicPartition(name, n) for n in range(partitions)]
+        async with kafkaio.Consumer(
+            self.places["near"],
+            assign=places,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        ) as consumer:
+            return len(await consumer.read_to_end())
 
     # ---- runs
 
@@ -172,10 +195,12 @@ class Bench:
     async def _checked(self, row: Row, way: Way, spec: Mapping[str, object]) -> Result:
         """Run once, and count what was read, or what the topic has now."""
         name, partitions = str(spec["topic"]), row.topic.partitions
-        before = 0 if row.topic.records else await self._end(name, partitions)
+        # Markers of transactions have offsets, too.
+        size = self._end if "each" not in spec else self._committed
+        before = 0 if row.topic.records else await size(name, partitions)
         result = await self._run(way, spec)
-        if "written" in result and "each" not in spec:
-            grown = await self._end(name, partitions) - before
+        if "written" in result:
+            grown = await size(name, partitions) - before
             if grown != result["written"]:
                 raise Failed(f"{row.name}, {way.label}: {grown} of {result} written")
         wanted, count = spec["records"], result["count"]

@@ -13,7 +13,11 @@ from kafkaio.testing.kafka import Kafka
 
 GO_MODULE = Path(__file__).parents[1] / "go"
 PACKAGES = ("kafkaio", "confluent-kafka", "aiokafka")
-TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def ticks() -> int:
+    """Return how many of the kernel's ticks a second has."""
+    return os.sysconf("SC_CLK_TCK")
 
 
 def versions(kafka: Kafka | None) -> dict[str, str]:
@@ -42,7 +46,7 @@ def busy() -> float:
     """Seconds of CPU that the machine has spent, by all of its cores."""
     fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
     user, nice, system, _, _, irq, softirq, steal = (int(each) for each in fields[:8])
-    return (user + nice + system + irq + softirq + steal) / TICKS
+    return (user + nice + system + irq + softirq + steal) / ticks()
 
 
 def ours() -> float:
@@ -64,7 +68,7 @@ def _family() -> Iterator[int]:
 def _spent(pid: int) -> float:
     # Its own, and that of its children that have ended: user and system.
     fields = _stat(pid)
-    return sum(map(int, fields[11:15])) / TICKS if fields else 0.0
+    return sum(map(int, fields[11:15])) / ticks() if fields else 0.0
 
 
 def _stat(pid: int) -> list[str]:

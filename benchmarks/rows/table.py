@@ -72,7 +72,7 @@ CONSUME = "Consuming"
 START = "Starting"
 FAR = "Far from the broker"
 MANY = "Many partitions"
-GROUPS = "Groups and transactions"
+GROUPS = "Groups, transactions, copies"
 
 PRODUCING = (
     Row(
@@ -134,6 +134,14 @@ PRODUCING = (
             spec={"compression": codec},
         )
         for codec in ("lz4", "zstd")
+    ),
+    Row(
+        name="produce-10k",
+        title="10 KiB",
+        section=PRODUCE,
+        ways=(each(), many(cpu()), *producing()),
+        topic=written(10 * KIB),
+        records=10_000,
     ),
     Row(
         name="produce-5m",
@@ -233,6 +241,14 @@ CONSUMING = (
             records=100_000,
         )
         for codec in ("lz4", "zstd")
+    ),
+    Row(
+        name="consume-10k",
+        title="10 KiB",
+        section=CONSUME,
+        ways=(iterating(), batches(), *consuming()),
+        topic=Topic(records=20_000, size=10 * KIB),
+        records=20_000,
     ),
     Row(
         name="slow-reader",
@@ -362,26 +378,23 @@ DISTANT = (
     ),
 )
 
+
+def keyless(count: int) -> Row:
+    base = cpu(1.5, way="`enqueue_nowait`", row="keyless-10")
+    return Row(
+        name=f"keyless-{count}",
+        title=f"100 B without keys, {count:,} partitions used once",
+        section=MANY,
+        ways=(each(base if count > 10 else cpu()), *producing()),
+        topic=written(partitions=count),
+        records=200_000,
+        spec={"spread": True},
+    )
+
+
 PARTITIONS = (
-    *(
-        Row(
-            name=f"keyless-{count}",
-            title=f"100 B without keys, {count:,} partitions used once",
-            section=MANY,
-            ways=(
-                each(
-                    cpu(1.5, way="`enqueue_nowait`", row="keyless-10")
-                    if count > 10
-                    else cpu()
-                ),
-                *producing(),
-            ),
-            topic=written(partitions=count),
-            records=200_000,
-            spec={"spread": True},
-        )
-        for count in (10, 1_000, 10_000)
-    ),
+    keyless(10),
+    keyless(1_000),
     Row(
         name="consume-512",
         title="100 B, 512 partitions with few records each",
@@ -460,4 +473,24 @@ TOGETHER = (
     ),
 )
 
-ROWS = (*PRODUCING, *CONSUMING, *STARTING, *DISTANT, *PARTITIONS, *TOGETHER)
+COPYING = (
+    Row(
+        name="copy",
+        title="the command `kafkaio`, 1 KiB, zstd",
+        section=GROUPS,
+        ways=(
+            Way(KAFKAIO, "copy.kafkaio_copy", "`copy`"),
+            Way(KAFKAIO, "copy.kafkaio_raw", "`copy --raw`", cpu(0.2, way="`copy`")),
+        ),
+        topic=Topic(records=100_000, size=KIB, compression="zstd"),
+        records=100_000,
+    ),
+)
+
+#: The broker is busy with so many partitions for minutes, so they come last.
+LAST = (keyless(10_000),)
+
+ROWS = (
+    *(*PRODUCING, *CONSUMING, *STARTING, *DISTANT),
+    *(*PARTITIONS, *TOGETHER, *COPYING, *LAST),
+)
