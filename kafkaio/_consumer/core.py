@@ -291,6 +291,9 @@ class Core:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
             if self.owns_cluster:
+                # The first metadata describes them, without a request of its own.
+                fixed = self.wanted.partitions or ()
+                self.cluster.request_refresh(*(tp.topic for tp in fixed))
                 await self.cluster.start(within)
             self._undo = [
                 self.cluster.add_metadata_listener(self._on_metadata),

@@ -477,7 +477,9 @@ class Intake:
             raise ArgumentTypeError(f"batch must be RawBatch, not {type_name(batch)}")
         tp = TopicPartition(topic_name(topic), partition)
         check_partition(partition)
-        await self.describe([tp])
+        known = self.partition_count(tp.topic)
+        if known is None or partition >= known:
+            await self.describe([tp])
         pieces = Pieces(
             batch,
             transactional=self._config.transactional_id is not None,

@@ -296,6 +296,7 @@ class Sender:
                 and not backlog.is_empty
             ):
                 self._obtain_identity(identity)
+                self._prepare()
                 return outlook.wake_at
             is_sent = False
             for node in outlook.nodes:
@@ -364,6 +365,11 @@ class Sender:
                 self._cluster.request_refresh(*unknown)
 
     # Requests
+
+    def _prepare(self) -> None:
+        """Connect to leaders while the producer's identity is obtained."""
+        for node in self._outbox.leaders():
+            self._cluster.prepare(node, ConnectionClass.PRODUCE)
 
     def _send_to(self, node: int, at: float) -> bool:
         """Send a broker a request; return whether there was one to send."""

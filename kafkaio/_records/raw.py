@@ -225,14 +225,28 @@ class EncodedBatch:
         partition_leader_epoch: int = -1,
     ) -> bytes:
         """Return the batch, with the producer's state in its header."""
-        made = bytearray(BATCH_HEADER_SIZE)
+        return b"".join(
+            self.build_parts(
+                producer_id, producer_epoch, base_sequence, partition_leader_epoch
+            )
+        )
+
+    def build_parts(
+        self,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        partition_leader_epoch: int = -1,
+    ) -> tuple[bytes, memoryview]:
+        """Return what ``build`` does as header and records, without copying these."""
+        header = bytearray(BATCH_HEADER_SIZE)
         length = self.size_bytes - LENGTH_END
-        _PREFIX.pack_into(made, 0, 0, length, partition_leader_epoch, _MAGIC)
+        _PREFIX.pack_into(header, 0, 0, length, partition_leader_epoch, _MAGIC)
         numbers = (producer_id, producer_epoch, base_sequence, self.count)
-        _COVERED.pack_into(made, ATTRIBUTES_OFFSET, *self._head, *numbers)
-        made += self._body
-        _CRC.pack_into(made, CRC_OFFSET, crc32c(memoryview(made)[ATTRIBUTES_OFFSET:]))
-        return bytes(made)
+        _COVERED.pack_into(header, ATTRIBUTES_OFFSET, *self._head, *numbers)
+        covered = crc32c(memoryview(header)[ATTRIBUTES_OFFSET:])
+        _CRC.pack_into(header, CRC_OFFSET, crc32c(self._body, covered))
+        return bytes(header), self._body
 
     def records(self) -> Iterator[PlainRecord]:
         """Yield the records, to split a batch that a broker refuses as too large.

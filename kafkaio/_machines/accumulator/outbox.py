@@ -70,6 +70,11 @@ class Outbox:
         self._availability = availability
         self.is_urgent = False
 
+    def leaders(self) -> set[int]:
+        """Return the brokers for which batches wait, sendable or not."""
+        queues = self._backlog.active.values()
+        return {queue.leader for queue in queues if queue.waiting and queue.leader >= 0}
+
     def outlook(self, now: float) -> Outlook:
         """Return which brokers have something to send now, and when to check again."""
         ready: list[int] = []

@@ -23,12 +23,15 @@ from kafkaio._machines.partitioner import PartitionTurns, StickyPartition
 from kafkaio._machines.sequence import UNNUMBERED, IdAndEpoch, PartitionSequence
 from kafkaio._records._impl import Receipt as Receipt
 from kafkaio._records.batch import BatchBuilder, PlainRecord as PlainRecord
+from kafkaio.protocol._message import Buffers
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio._records.raw import EncodedBatch
 
 _FOREVER = float("inf")
+#: Bytes of a batch from which on its records are not copied.
+_VIEWED = 16_384
 
 #: A batch's place among those of its partition. The parts of a batch that was split
 #: take its place: (7,) < (7, 0) < (7, 1) < (8,).
@@ -140,18 +143,20 @@ class ProduceBatch:
         """Records in the batch."""
         return self.builder.count
 
-    def encode(self) -> bytes:
-        """Return the bytes of the batch, with its current sequence numbers."""
+    def encode(self) -> Buffers:
+        """Return the bytes of the batch, with its current sequence numbers.
+
+        Those of a large batch are its header and a view of its records: a copy would
+        take longer than all else, and as much memory.
+        """
         if self.identity is None:
-            data = self.builder.build()
+            parts = self.builder.build_parts()
         else:
-            data = self.builder.build(
-                producer_id=self.identity.producer_id,
-                producer_epoch=self.identity.epoch,
-                base_sequence=self.base_sequence,
+            parts = self.builder.build_parts(
+                self.identity.producer_id, self.identity.epoch, self.base_sequence
             )
-        self.wire_size = len(data)
-        return data
+        self.wire_size = len(parts[0]) + len(parts[1])
+        return b"".join(parts) if self.wire_size < _VIEWED else parts
 
     def __repr__(self) -> str:
         topic, partition = self.partition

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,14 +21,17 @@ from kafkaio._consumer import Consumer
 from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio._producer import Producer
 from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkaio.testing import Broker
+from kafkaio.testing._broker.faults import error
 from kafkaio.types import Broker as BrokerId, TopicPartition
 from tests.fakes.broker import HANG, FakeCluster, Outcome
 from tests.support.far import Far
 from tests.unit.client.support import client_of
 
 T0 = TopicPartition("t", 0)
+LOADING = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=1)
 NODES = pytest.mark.parametrize("nodes", [1, 3])
 #: The address of a bootstrap server that no broker has.
 BOOT = "boot:1"
@@ -88,9 +92,24 @@ async def test_first_acknowledgement(nodes: int) -> None:
     assert far.dialled == 2
 
 
+async def test_leaders_are_connected_while_a_producer_id_is_awaited() -> None:
+    async with Broker(memory_transport=True, topics={"t": 1}) as broker:
+        far = Far(broker.dial)
+        # Metadata is asked on the same connection, and answered behind this.
+        broker.faults.on(ApiKey.INIT_PRODUCER_ID, LOADING)
+        began = asyncio.get_running_loop().time()
+        options = {"retry_backoff_ms": round(2_000 * far.round_trip)}
+        config = ProducerConfig.of(broker.bootstrap_servers, options)
+        async with Producer.from_config(config, dial=far) as producer:
+            await producer.send("t", b"value", partition=0)
+            # The second InitProducerId leaves after a back-off of two round trips, more
+            # or less a fifth, and its answer is followed by Produce alone.
+            assert far.trips_since(began) <= 4 + 2.4 + 1 + 1.1
+
+
 @NODES
 async def test_first_record_of_a_partition(nodes: int) -> None:
-    await trips(nodes, lambda far, servers: first_record(far, servers, 8 - (nodes < 3)))
+    await trips(nodes, lambda far, servers: first_record(far, servers, 7 - (nodes < 3)))
 
 
 @NODES
@@ -210,3 +229,27 @@ async def test_one_bootstrap_server_that_hangs_delays_by_a_head_start(
     async with client_of(cluster) as client:
         await client.request(ListGroupsRequest())
         assert asyncio.get_running_loop().time() < 1.5
+
+
+async def test_a_bootstrap_server_that_is_lost_before_a_broker_is_connected(
+    cluster: FakeCluster,
+) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    cluster._listen(replace(cluster.nodes[0], host="boot", port=1))
+    async with client_of(cluster, bootstrap_servers=(("boot", 1),)) as client:
+        assert {each.node_id for each in client.statistics().connections} == {-1}
+        cluster.drop_connections()
+        await client.request(ListGroupsRequest(), timeout=1)
+        assert {each.node_id >= 0 for each in client.statistics().connections} == {True}
+
+
+async def test_an_old_broker_is_not_asked_who_it_is(cluster: FakeCluster) -> None:
+    # It answers error 35 in version 0, and is then asked in a version that it knows.
+    cluster.limit_version(ApiKey.API_VERSIONS, 2)
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    servers = cluster.bootstrap_servers[:1]
+    async with client_of(cluster, bootstrap_servers=servers) as client:
+        await client.request(ListGroupsRequest(), BrokerId(0))
+        assert cluster.connections_accepted == 1
+        asked = [each.version for each in cluster.logged(ApiKey.API_VERSIONS, 0)]
+        assert asked == [2]

@@ -71,11 +71,16 @@ _TIMEOUT_INTERVALS: Final = 3
 _TIMEOUT_SECONDS: Final = 2.0
 #: How long a member without partitions waits before it takes "none" for its first
 #: assignment: within so many intervals, and so many seconds, the others have learnt of
-#: it and have released what they have to. It sends more heartbeats until then, because
-#: brokers compute the assignment some time after a join (Kafka 4.3: 1 s).
+#: it and have released what they have to.
 _SETTLING_INTERVALS: Final = 2
 _SETTLING_SECONDS: Final = 3.0
-_SETTLING_PACE: Final = 5
+#: A member that settles, or to which others are about to release partitions, sends so
+#: many heartbeats in an interval, with no less than so many seconds between two. Only a
+#: heartbeat tells it what was released, and nobody reads that until then.
+_EAGER_PACE: Final = 15
+_EAGER_SECONDS: Final = 0.1
+#: Seconds after a join within which brokers compute the assignment (Kafka 4.3: 1 s).
+_COMPUTED: Final = 1.0
 #: Seconds between two full heartbeats of a member whose assignment does not change.
 _CHECK: Final = 60.0
 #: Kafka's default of ``group.consumer.session.timeout.ms``, in seconds: a member is not
@@ -162,6 +167,7 @@ class Kip848Membership(Membership):
         "_acked",
         "_acked_wanted",
         "_check_at",
+        "_eager_until",
         "_failures",
         "_heard_at",
         "_heartbeat_at",
@@ -210,6 +216,8 @@ class Kip848Membership(Membership):
         self._lookup_at = NEVER
         # When "no partition" counts as the first assignment, NEVER if it has come.
         self._settle_at = NEVER
+        # Until when other members may be releasing partitions for this one.
+        self._eager_until = -NEVER
         self._interval = 0.0
         # When the last heartbeat that was accepted was sent; NEVER for none.
         self._heard_at = NEVER
@@ -480,8 +488,11 @@ class Kip848Membership(Membership):
             self._acked = sent.owned
         if self.state is Kip848State.JOINING:
             self._begin_settling(now)
+            if reply.assignment is None or not _target_of(reply):
+                # Each of the others has a heartbeat within an interval.
+                self._eager_until = now + self._interval + _COMPUTED
             self._fire(Kip848Event.JOINED, now)
-        self._heartbeat_at = sent.at + self._heartbeat_interval()
+        self._heartbeat_at = sent.at + self._heartbeat_interval(now)
         if reply.assignment is not None:
             self._set_target(_target_of(reply), now)
 
@@ -577,6 +588,7 @@ class Kip848Membership(Membership):
         self._ticket = 0
         self._lookup_at = self._settle_at = self._heartbeat_at = NEVER
         self._heard_at = NEVER
+        self._eager_until = -NEVER
         self._lose()
 
     def _poll_expired(self, now: float) -> None:
@@ -717,7 +729,7 @@ class Kip848Membership(Membership):
             self._check_at = now + (_CHECK if self._target else 0.0)
         self._ticket = self._new_ticket()
         self._sent = _SentHeartbeat(now, wanted, owned, is_join or is_ack)
-        self._heartbeat_at = now + self._heartbeat_interval()
+        self._heartbeat_at = now + self._heartbeat_interval(now)
         self._send_full = self._send_now = False
         self._must_ack = self._must_ack and not (is_ack and owned is not None)
         self._emit(
@@ -743,9 +755,11 @@ class Kip848Membership(Membership):
             return self._acked_wanted or Kip848Subscription()
         return self._wanted
 
-    def _heartbeat_interval(self) -> float:
-        is_settling = self._settle_at != NEVER
-        return self._interval / _SETTLING_PACE if is_settling else self._interval
+    def _heartbeat_interval(self, now: float) -> float:
+        if self._settle_at == NEVER and now >= self._eager_until:
+            return self._interval
+        eager = max(_EAGER_SECONDS, self._interval / _EAGER_PACE)
+        return min(eager, self._interval)
 
     def _timeout(self) -> float:
         if self._is_new:

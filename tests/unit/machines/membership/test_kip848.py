@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any, TypeVar
 from uuid import UUID
@@ -327,6 +328,64 @@ def test_start_waits_for_partitions_a_while_and_asks_more_often() -> None:
     driver.answer(slots(0))
     driver.named()
     assert driver.one(fx.Assign).added == tps(0)
+
+
+def beats_of(driver: Driver, seconds: float) -> list[float]:
+    """Answer all heartbeats of a time; return when each was sent."""
+    end, sent = driver.now + seconds, list[float]()
+    while (due := driver.machine.next_deadline()) is not None and due <= end:
+        driver.wait(max(0.0, due - driver.now))
+        if "SendConsumerGroupHeartbeat" in driver.kinds():
+            sent.append(driver.now)
+            driver.answer()
+    driver.now = end
+    return sent
+
+
+def test_a_member_asks_often_until_all_others_have_had_a_heartbeat() -> None:
+    driver = joined()
+    begun = driver.now
+    assert len(beats_of(driver, 1.9)) == 5
+    driver.wait(0.1)
+    # One of the others has released a partition, and more may follow.
+    driver.answer(slots(0))
+    driver.named()
+    assert driver.one(fx.Assign).added == tps(0)
+    driver.answer()
+    sent = beats_of(driver, 30)
+    assert [at for at in sent if at < begun + 5.9] == pytest.approx(
+        [begun + 2 + count / 3 for count in range(1, 12)]
+    )
+    # Then it has the pace of all others.
+    later = [at for at in sent if at >= begun + 6.1]
+    assert {round(b - a, 3) for a, b in itertools.pairwise(later)} == {5.0}
+
+
+@pytest.mark.parametrize(
+    ("interval", "most"), [(5000, 31), (500, 31), (100, 31), (30, 101), (45000, 31)]
+)
+def test_a_member_without_partitions_asks_a_bounded_number_of_times(
+    interval: int, most: int
+) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.epoch = 1
+    driver.answer(heartbeat_interval_ms=interval)
+    count, is_settled = 1, False
+    while not is_settled:
+        due = driver.machine.next_deadline()
+        assert due is not None
+        driver.wait(max(0.0, due - driver.now))
+        is_settled = "Assign" in driver.kinds()
+        if "SendConsumerGroupHeartbeat" in driver.kinds():
+            count += 1
+            driver.answer(heartbeat_interval_ms=interval)
+    assert count <= most
+
+
+def test_who_gets_partitions_at_once_has_the_usual_pace() -> None:
+    driver = joined(0, 1)
+    assert driver.machine.next_deadline() == driver.now + 5
 
 
 def test_a_member_that_gets_nothing_is_settled_in_the_end() -> None:
