@@ -124,6 +124,6 @@ def about(run: Mapping[str, object]) -> str:
     date = str(run["date"])[:10]
     return (
         f"Measured on {date}: {took_part}; {machine['cpu']}, {machine['cores']} cores,"
-        f" {machine['kernel']}; rounds: {run['rounds']}, of which these are the medians, while everything"
-        f" else on the machine used {run['other']:.0f} % of a core."
+        f" {machine['kernel']}; medians of rounds: {run['rounds']},"
+        f" while everything else on the machine used {run['other']:.0f} % of a core."
     )
