@@ -538,6 +538,13 @@ def on_franz_go(session: nox.Session) -> None:
     session.run("pytest", "tests/franz_go", *session.posargs, env=env)
 
 
+def on_rows(session: nox.Session) -> None:
+    """Measure kafkaio beside other clients: no row falls by a fifth; needs Go."""
+    install(session, "[kafka]")
+    groups(session, "test")
+    session.run("python", "-m", "benchmarks.rows.guard", *session.posargs)
+
+
 def on_foreign_suite(session: nox.Session, name: str) -> None:
     """Run another project's tests on kafkaio, and on aiokafka beside.
 
@@ -981,6 +988,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "coverage": coverage,
     "package": partial(run_package, KAFKAIO_COMPILED="1"),
     "power-cut": power_cut,
+    "rows": on_rows,
     "franz-go": on_franz_go,
     "aiokafka-suite": partial(on_foreign_suite, name="aiokafka"),
     "faststream-suite": partial(on_foreign_suite, name="faststream"),

@@ -1,50 +1,29 @@
-"""How fast a producer with default options is when the broker is far away.
+"""A broker that is far away: a proxy that delays what goes to it and comes back.
 
-    python benchmarks/delay.py [--delay-ms 20,50] [--clients kafkaio,confluent]
-
-The benchmark starts an Apache Kafka on this machine, with a listener for each delay.
-The listener advertises a proxy in a process of its own. The proxy delays each byte by
-half of the delay on its way to the broker, and by the other half on its way back, and
-limits nothing else. So the delay is the time of a round trip.
-
-Each run is a new process that writes records of 1 KiB without keys and checks every
-acknowledgement. Clients and delays take turns. The output is the medians, in MB/s, and
-the range. ``confluent`` needs confluent-kafka, which by default is not idempotent,
-unlike kafkaio, and has any number of requests in flight; ``confluent-idempotent`` has
-five. ``--option name=value`` (a number) is an option of kafkaio's producer.
+`add_listeners` gives a Kafka of ours a listener for each delay, which advertises the
+proxy's port, and `proxying` runs the proxy in a process of its own. It delays each byte
+by half of the delay on its way to the broker, and by the other half on its way back,
+and limits nothing else. So the delay is the time of a round trip.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
+import contextlib
 import json
 import socket
-import statistics
 import subprocess
 import sys
-import time
-import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-import kafkaio
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._cluster import JvmCluster
 
-#: Limits the disk space of the topics.
-CONFIG = {
-    "log.segment.bytes": 64 * 1024 * 1024,
-    "log.retention.bytes": 64 * 1024 * 1024,
-    "log.retention.check.interval.ms": 5_000,
-    "log.segment.delete.delay.ms": 1_000,
-}
 NODE = 1
 
-Options = Mapping[str, int]
-
-
-# The proxy.
+#: Seconds of a round trip, port of the proxy, port of the broker.
+Route = tuple[float, int, int]
 
 
 class Pipe(asyncio.Protocol):
@@ -101,12 +80,8 @@ class Pipe(asyncio.Protocol):
         self._plan()
 
 
-async def proxy(routes: Sequence[tuple[float, int, int]]) -> None:
-    """Serve for ever.
-
-    Args:
-        routes: seconds of a round trip, port of the proxy, port of the broker.
-    """
+async def proxy(routes: Sequence[Route]) -> None:
+    """Serve for ever."""
     loop = asyncio.get_running_loop()
     for delay, port, broker in routes:
 
@@ -126,9 +101,7 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-async def add_listeners(
-    kafka: Kafka, delays: Sequence[float]
-) -> list[tuple[float, int, int]]:
+async def add_listeners(kafka: Kafka, delays: Sequence[float]) -> list[Route]:
     """Give the broker a listener for each delay, which advertises the proxy's port."""
     ports = free_ports(2 * len(delays))
     routes = list(zip(delays, ports[::2], ports[1::2], strict=True))
@@ -146,181 +119,19 @@ async def add_listeners(
     return routes
 
 
-# The clients, used as a good user would.
-
-
-async def with_kafkaio(
-    bootstrap: str, topic: str, value: bytes, records: int, options: Options
-) -> float:
-    producer = kafkaio.Producer(bootstrap, **options)  # type: ignore[arg-type]
-    async with producer:
-        await producer.send(topic, value)
-        start = time.perf_counter()
-        sent: list[kafkaio.Delivery] = []
-        for _ in range(records):
-            try:
-                sent.append(producer.enqueue_nowait(topic, value))
-            except kafkaio.BufferFull:
-                sent.append(await producer.enqueue(topic, value))
-        await producer.flush()
-        spent = time.perf_counter() - start
-        for delivery in sent:
-            delivery.result()
-    return spent
-
-
-async def with_confluent(
-    bootstrap: str, topic: str, value: bytes, records: int, options: Options
-) -> float:
-    import confluent_kafka
-
-    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, **options})
-    problems: list[object] = []
-    acknowledged = 0
-
-    def delivered(error: object, message: object) -> None:
-        nonlocal acknowledged
-        acknowledged += 1
-        if error is not None:
-            problems.append(error)
-
-    producer.produce(topic, value, on_delivery=delivered)
-    producer.flush()
-    start = time.perf_counter()
-    for number in range(records):
-        while True:
-            try:
-                producer.produce(topic, value, on_delivery=delivered)
-                break
-            except BufferError:
-                producer.poll(0.05)
-        if not number & 1023:
-            producer.poll(0)
-    producer.flush()
-    spent = time.perf_counter() - start
-    if problems or acknowledged != records + 1:
-        raise RuntimeError(f"{acknowledged} acknowledged; {problems[:1]}")
-    return spent
-
-
-async def with_idempotence(
-    bootstrap: str, topic: str, value: bytes, records: int, options: Options
-) -> float:
-    options = {**options, "enable.idempotence": True}
-    return await with_confluent(bootstrap, topic, value, records, options)
-
-
-CLIENTS = {
-    "kafkaio": with_kafkaio,
-    "confluent": with_confluent,
-    "confluent-idempotent": with_idempotence,
-}
-
-
-def work(text: str) -> None:
-    """Run one client in this process, and print MB/s and CPU per record."""
-    spec = json.loads(text)
-    size, records = spec["size"], spec["records"]
-    run = CLIENTS[spec["client"]]
-    before = time.process_time()
-    seconds = asyncio.run(
-        run(spec["bootstrap"], spec["topic"], b"v" * size, records, spec["options"])
-    )
-    spent = (time.process_time() - before) / records
-    print(json.dumps([size * records / seconds / 1e6, spent * 1e6]))
-
-
-async def measure(spec: Mapping[str, object]) -> tuple[float, float]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, __file__, "--work", json.dumps(spec), stdout=subprocess.PIPE
-    )
-    out, _ = await process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"{spec} failed")
-    rate, spent = json.loads(out)
-    return rate, spent
-
-
-async def compare(
-    args: argparse.Namespace, kafka: Kafka, routes: Sequence[tuple[float, int, int]]
-) -> None:
-    found: dict[tuple[float, str], list[tuple[float, float]]] = {}
-    clients = args.clients.split(",")
-    for _ in range(args.repeat):
-        for delay, port, _ in routes:
-            for client in clients:
-                topic = f"delay-{uuid.uuid4().hex[:8]}"
-                await kafka.create_topic(topic, args.partitions)
-                spec = {
-                    "client": client,
-                    "bootstrap": f"127.0.0.1:{port}",
-                    "topic": topic,
-                    "records": args.records,
-                    "size": args.size,
-                    "options": dict(args.option) if client == "kafkaio" else {},
-                }
-                found.setdefault((delay, client), []).append(await measure(spec))
-    print("round trip   client                   MB/s        range   CPU us per record")
-    for (delay, client), runs in found.items():
-        rates = [rate for rate, _ in runs]
-        spread = f"{min(rates):.0f} to {max(rates):.0f}"
-        spent = statistics.median(each for _, each in runs)
-        print(
-            f"{1000 * delay:7.0f} ms   {client:20}"
-            f"{statistics.median(rates):8.1f}{spread:>13}{spent:20.2f}"
-        )
-
-
-async def main(args: argparse.Namespace) -> None:
-    delays = [float(delay) / 1000 for delay in args.delay_ms.split(",")]
-    async with Kafka(fast=False, heap="1g", config=CONFIG) as kafka:
-        routes = await add_listeners(kafka, delays)
-        proxying = await asyncio.create_subprocess_exec(
-            sys.executable,
-            __file__,
-            "--proxy",
-            json.dumps(routes),
-            stdout=subprocess.PIPE,
-        )
-        try:
-            assert proxying.stdout is not None
-            await proxying.stdout.readline()
-            await compare(args, kafka, routes)
-        finally:
-            proxying.kill()
-            await proxying.wait()
-
-
-def option(text: str) -> tuple[str, int]:
-    name, _, value = text.partition("=")
-    return name, int(value)
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--delay-ms",
-        default="20,50",
-        help="of a round trip; several separated by commas",
-    )
-    parser.add_argument("--clients", default=",".join(CLIENTS))
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--size", type=int, default=1024)
-    parser.add_argument("--partitions", type=int, default=6)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--option", type=option, action="append", default=[])
-    parser.add_argument("--work", help=argparse.SUPPRESS)
-    parser.add_argument("--proxy", type=json.loads, help=argparse.SUPPRESS)
-    return parser.parse_args()
+@contextlib.contextmanager
+def proxying(routes: Sequence[Route]) -> Iterator[None]:
+    """Run the proxy while the body runs."""
+    command = [sys.executable, __file__, json.dumps(routes)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - this
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()  # it serves
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 if __name__ == "__main__":
-    asked = arguments()
-    if asked.work:
-        work(asked.work)
-    elif asked.proxy:
-        asyncio.run(proxy(asked.proxy))
-    else:
-        asyncio.run(main(asked))
+    asyncio.run(proxy(json.loads(sys.argv[1])))

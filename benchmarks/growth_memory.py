@@ -13,16 +13,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import os
 import sys
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import consume
-from growth import MIB, Bounds, consumer_of, resident, spec
-from growth_produce import create, no_key, produce
+from growth_produce import Bounds, create, no_key, produce
 
 import kafkaio
 
+MIB = 2**20
+PAGE = os.sysconf("SC_PAGE_SIZE")
 PARTS = 10
 #: Records of the topic, which is read repeatedly.
 TOPIC_RECORDS = 500_000
@@ -31,6 +34,33 @@ TOPIC_RECORDS = 500_000
 SENDERS = 8
 
 Part = Callable[[], Awaitable[None]]
+
+
+def resident() -> int:
+    """Return the resident memory of the process, in bytes."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE
+
+
+def spec(
+    args: argparse.Namespace, partitions: int, records: int, value_size: int = 100
+) -> argparse.Namespace:
+    """Return the arguments of `fill` for a topic."""
+    return argparse.Namespace(
+        bootstrap=args.bootstrap,
+        records=records,
+        partitions=partitions,
+        value_size=value_size,
+        batch_size=16_384,
+        compression="none",
+    )
+
+
+async def consumer_of(topic: argparse.Namespace, **options: object) -> kafkaio.Consumer:
+    name = await consume.fill(topic)
+    where = [kafkaio.TopicPartition(name, n) for n in range(topic.partitions)]
+    return kafkaio.Consumer(
+        topic.bootstrap, assign=where, auto_offset_reset="earliest", **options
+    )
 
 
 def object_bytes() -> int:

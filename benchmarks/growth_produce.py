@@ -17,8 +17,6 @@ import time
 import uuid
 from collections.abc import Callable
 
-from growth import Bounds
-
 import kafkaio
 from kafkaio.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -29,6 +27,23 @@ FEW, MANY = 4, 512
 BOUND = 1.5
 
 KeyOf = Callable[[int], bytes | None]
+
+
+class Bounds:
+    """Prints figures with their limits.
+
+    Attributes:
+        held: whether all figures were within their limits.
+    """
+
+    def __init__(self) -> None:
+        self.held = True
+
+    def check(self, what: str, figure: float, bound: float, unit: str) -> None:
+        is_held = figure <= bound
+        self.held &= is_held
+        mark = "" if is_held else "   EXCEEDED"
+        print(f"{what:52} {figure:9.2f} of {bound:7.2f} {unit}{mark}", flush=True)
 
 
 def no_key(_: int) -> bytes | None:

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 import pyarrow as pa
 
-from benchmarks.delay import add_listeners
+from benchmarks.delay import add_listeners, proxying
 from benchmarks.nothing import NothingSource
 from kafkaio import Producer
 from kafkaio.testing.kafka import Kafka
@@ -698,16 +698,8 @@ def main() -> int:
 def far_away(kafka: Kafka) -> Iterator[str]:
     """Restart a broker with a listener that is far away, for so long; its address."""
     [route] = asyncio.run(add_listeners(kafka, [FAR]))
-    program = str(Path(__file__).with_name("delay.py"))
-    command = [sys.executable, program, "--proxy", json.dumps([route])]
-    proxying = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - ours
-    try:
-        assert proxying.stdout is not None
-        proxying.stdout.readline()  # it serves
+    with proxying([route]):
         yield f"127.0.0.1:{route[1]}"
-    finally:
-        proxying.kill()
-        proxying.wait()
 
 
 def own_process(group: str, args: argparse.Namespace, kafka: Kafka) -> None:

@@ -32,7 +32,7 @@ __all__, __getattr__, __dir__ = lazy(
             *("ConsumerStatistics", "DeadLetter", "Hold", "Lane", "LaneBatches"),
             *("LaneIterator", "Layout", "Lost", "PartitionStatistics", "Poll"),
             *("Rebalances", "RecordIterator", "RecordSender", "RevokeRequested"),
-            "Revoked",
+            *("RawBatchIterator", "Revoked"),
             *("Subscription", "TableIterator"),
         ),
         "kafkaio._consumer.stores.base": ("DualOffsetStore", "KafkaOffsetStore"),
@@ -49,10 +49,12 @@ __all__, __getattr__, __dir__ = lazy(
             *("DeliveriesFailed", "Delivery", "Producer", "ProducerStatistics"),
             "TableDelivery",
         ),
+        "kafkaio._producer.raw": ("RawDelivery",),
         "kafkaio._producer.transaction": ("Transaction", "TransactionOutcome"),
         "kafkaio._records._impl": (
             *("Record", "RowReceipts", "ShareRecord", "accelerated"),
         ),
+        "kafkaio._records.raw": ("RawBatch",),
         "kafkaio._share": (
             *("ShareBatch", "ShareBatchIterator", "ShareConsumer"),
             *("ShareConsumerStatistics", "ShareRecordIterator"),

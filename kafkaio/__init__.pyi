@@ -41,6 +41,7 @@ from kafkaio._consumer import (
     Lost as Lost,
     PartitionStatistics as PartitionStatistics,
     Poll as Poll,
+    RawBatchIterator as RawBatchIterator,
     Rebalances as Rebalances,
     RecordIterator as RecordIterator,
     RecordSender as RecordSender,
@@ -79,6 +80,7 @@ from kafkaio._producer import (
     ProducerStatistics as ProducerStatistics,
     TableDelivery as TableDelivery,
 )
+from kafkaio._producer.raw import RawDelivery as RawDelivery
 from kafkaio._producer.transaction import (
     Transaction as Transaction,
     TransactionOutcome as TransactionOutcome,
@@ -89,6 +91,7 @@ from kafkaio._records._impl import (
     ShareRecord as ShareRecord,
     accelerated as accelerated,
 )
+from kafkaio._records.raw import RawBatch as RawBatch
 from kafkaio._runtime.observer import (
     AcknowledgedBatch as AcknowledgedBatch,
     AcknowledgedPart as AcknowledgedPart,

@@ -1,11 +1,12 @@
-"""Dataclasses whose methods are made when one of them is first used.
+"""Dataclasses whose methods are made one by one, each when it is first used.
 
 The standard library compiles the methods of a dataclass when the class is defined. That
 takes up to half a millisecond for each class, and most of the time that a module of
-dataclasses takes to load; yet a program uses few of the classes that it loads. So
-`dataclass` here defines the class with its slots alone. When one of the methods is
-first used, the standard library makes them all, and from then on the class is the same
-as the standard library's.
+dataclasses takes to load; yet a program uses few of the classes that it loads, and of
+most of these the constructor alone. So `dataclass` here defines the class with its
+slots alone. ``__init__`` is compiled when the first object is made. The other methods
+need no compiler, and are made when they are first used. What tools ask for
+(``__dataclass_fields__``, ``__replace__``) comes from the standard library.
 
 `constructor` is for those who make thousands of a frozen one at a time.
 """
@@ -14,8 +15,13 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, FrozenInstanceError
+from operator import attrgetter
+from reprlib import recursive_repr
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,35 +78,269 @@ class _Unmade:
 
 
 class _Maker:
-    """Makes all methods and attributes that a class lacks, at once.
+    """Makes the methods and attributes that a class lacks.
 
     Two threads may do so at the same time: both make the same.
     """
 
-    __slots__ = ("_namespace", "_options", "target")
+    __slots__ = ("_fields", "_namespace", "options", "target")
 
     def __init__(
         self, namespace: dict[str, object], options: dict[str, bool], target: type
     ) -> None:
         self._namespace = namespace
-        self._options = options
+        self.options = options
         self.target = target
+        self._fields: list[Field[object]] | None = None
 
     def __call__(self, name: str) -> object:
-        """Make everything, and return the one of this name."""
+        """Make the one of this name and return it."""
+        target = self.target
+        if name == "__dataclass_fields__":
+            # A class that derives from a frozen one has to be frozen.
+            is_derived = any(base in _MAKERS for base in target.__mro__[1:])
+            options = {**self.options, "frozen": self.options["frozen"] and is_derived}
+            options |= {"init": False, "repr": False, "eq": False}
+            setattr(target, name, self._by_library(options)[name])
+        elif (make := _BY_NAME.get(name)) is not None:
+            method = make(self)
+            if isinstance(method, FunctionType):
+                method.__qualname__ = f"{target.__qualname__}.{name}"
+                method.__module__ = target.__module__
+            setattr(target, name, method)
+        else:
+            there = dict(vars(target))
+            for key, value in self._by_library(self.options).items():
+                if key not in there or isinstance(there[key], _Unmade):
+                    setattr(target, key, value)
+        return vars(target)[name]
+
+    def _by_library(self, options: dict[str, bool]) -> dict[str, object]:
         target = self.target
         plain = type(target)(target.__name__, target.__bases__, dict(self._namespace))
         plain.__qualname__ = target.__qualname__
-        made = vars(dataclasses.dataclass(slots=True, **self._options)(plain))
-        there = dict(vars(target))
-        for key, value in made.items():
-            if key not in there or isinstance(there[key], _Unmade):
-                setattr(target, key, value)
-        return vars(target)[name]
+        return dict(vars(dataclasses.dataclass(slots=True, **options)(plain)))
+
+    def fields(self) -> list[Field[object]]:
+        """Return the fields of the class, those of its bases first."""
+        if self._fields is None:
+            found: dict[str, Field[object]] = {}
+            for base in reversed(self.target.__mro__[1:-1]):
+                maker = _MAKERS.get(base)
+                if maker is not None:
+                    found |= {field.name: field for field in maker.fields()}
+                elif "__dataclass_fields__" in vars(base):
+                    found |= {field.name: field for field in dataclasses.fields(base)}
+            annotations: Any = self._namespace["__annotations__"]
+            for name in _own_fields(annotations, self.target):
+                found[name] = self._field(name)
+            self._fields = list(found.values())
+        return self._fields
+
+    def _field(self, name: str) -> Field[object]:
+        # As the standard library completes it.
+        said: Any = self._namespace.get(name, MISSING)
+        field: Field[object] = (
+            said if isinstance(said, Field) else dataclasses.field(default=said)
+        )
+        field.name = name
+        if field.kw_only is MISSING:
+            field.kw_only = self.options["kw_only"]
+        return field
+
+
+#: The maker of each class that was defined here.
+_MAKERS: WeakKeyDictionary[type, _Maker] = WeakKeyDictionary()
+
+
+class _FromFactory:
+    """Stands for a default that is made for each object."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_FROM_FACTORY = _FromFactory()
+
+
+def _init(maker: _Maker) -> object:
+    target = maker.target
+    names: dict[str, object] = {"_FROM_FACTORY": _FROM_FACTORY}
+    parameters: dict[bool, list[str]] = {False: ["self"], True: []}
+    lines: list[str] = []
+    for field in maker.fields():
+        name, value = field.name, field.name
+        default = field.default
+        if field.default_factory is not MISSING:
+            names[f"_make_{name}"] = field.default_factory
+            value = f"_make_{name}()"
+            if field.init:
+                value += f" if {name} is _FROM_FACTORY else {name}"
+            default = _FROM_FACTORY
+        elif not field.init:
+            if default is MISSING:
+                continue
+            value = f"_default_{name}"
+        names[f"_default_{name}"] = default
+        if field.init:
+            has_none = default is MISSING
+            parameters[bool(field.kw_only)].append(
+                name if has_none else f"{name}=_default_{name}"
+            )
+        if maker.options["frozen"]:
+            names[f"_set_{name}"] = getattr(target, name).__set__
+            lines.append(f"_set_{name}(self, {value})")
+        else:
+            lines.append(f"self.{name} = {value}")
+    if hasattr(target, "__post_init__"):
+        lines.append("self.__post_init__()")
+    made = _compiled("__init__", parameters, lines, names, target)
+    made.__annotations__ = {
+        field.name: _annotation(target, field.name)
+        for field in maker.fields()
+        if field.init
+    }
+    made.__annotations__["return"] = None
+    return made
+
+
+def _annotation(target: type, name: str) -> object:
+    return next(
+        found[name]
+        for base in target.__mro__
+        if name in (found := vars(base).get("__annotations__", {}))
+    )
+
+
+def _compiled(
+    name: str,
+    parameters: dict[bool, list[str]],
+    lines: Iterable[str],
+    names: Mapping[str, object],
+    target: type,
+) -> Any:
+    keywords = ["*", *parameters[True]] if parameters[True] else []
+    signature = ", ".join([*parameters[False], *keywords])
+    body = "\n  ".join(lines) or "pass"
+    text = (
+        f"def make({', '.join(names)}):\n"
+        f" def {name}({signature}):\n"
+        f"  {body}\n"
+        f" return {name}"
+    )
+    # The text consists of the names of fields. The globals are those of the class, for
+    # those who read its annotations.
+    scope: dict[str, Any] = {}
+    there = vars(sys.modules[target.__module__])
+    exec(compile(text, f"<{name} of {target.__name__}>", "exec"), there, scope)  # noqa: S102
+    return scope["make"](**names)
+
+
+def _repr(maker: _Maker) -> object:
+    shown = tuple(field.name for field in maker.fields() if field.repr)
+
+    @recursive_repr()
+    def __repr__(self: object) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+        return f"{type(self).__qualname__}({values})"
+
+    return __repr__
+
+
+def _values(names: Iterable[str]) -> Callable[[object], object]:
+    # The values of an object in a tuple, or something that is equal if they are.
+    chosen = tuple(names)
+    if len(chosen) > 1:
+        return attrgetter(*chosen)
+    return lambda self: tuple(getattr(self, name) for name in chosen)
+
+
+def _eq(maker: _Maker) -> object:
+    values = _values(field.name for field in maker.fields() if field.compare)
+
+    def __eq__(self: object, other: object) -> bool:
+        if type(other) is type(self):
+            return values(self) == values(other)
+        return NotImplemented
+
+    return __eq__
+
+
+def _hash(maker: _Maker) -> object:
+    values = _values(
+        field.name
+        for field in maker.fields()
+        if (field.compare if field.hash is None else field.hash)
+    )
+
+    def __hash__(self: object) -> int:
+        return hash(values(self))
+
+    return __hash__
+
+
+def _setattr(maker: _Maker) -> object:
+    cls, names = maker.target, {field.name for field in maker.fields()}
+
+    def __setattr__(self: object, name: str, value: object) -> None:
+        if type(self) is cls or name in names:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)  # type: ignore[arg-type]
+
+    return __setattr__
+
+
+def _delattr(maker: _Maker) -> object:
+    cls, names = maker.target, {field.name for field in maker.fields()}
+
+    def __delattr__(self: object, name: str) -> None:
+        if type(self) is cls or name in names:
+            raise FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)  # type: ignore[arg-type]
+
+    return __delattr__
+
+
+def _getstate(maker: _Maker) -> object:
+    names = [field.name for field in maker.fields()]
+
+    def __getstate__(self: object) -> list[object]:
+        return [getattr(self, name) for name in names]
+
+    return __getstate__
+
+
+def _setstate(maker: _Maker) -> object:
+    names = [field.name for field in maker.fields()]
+
+    def __setstate__(self: object, state: Iterable[object]) -> None:
+        for name, value in zip(names, state, strict=True):
+            object.__setattr__(self, name, value)
+
+    return __setstate__
+
+
+def _match_args(maker: _Maker) -> object:
+    return tuple(f.name for f in maker.fields() if f.init and not f.kw_only)
+
+
+_BY_NAME: dict[str, Callable[[_Maker], object]] = {
+    "__init__": _init,
+    "__repr__": _repr,
+    "__eq__": _eq,
+    "__hash__": _hash,
+    "__setattr__": _setattr,
+    "__delattr__": _delattr,
+    "__getstate__": _getstate,
+    "__setstate__": _setstate,
+    "__match_args__": _match_args,
+}
 
 
 def _define(cls: type, options: dict[str, bool]) -> type:
-    own_fields = _own_fields(cls)
+    own_fields = _own_fields(cls.__annotations__, cls)
     namespace = {key: value for key, value in vars(cls).items() if key not in _OWN}
     inherited = {slot for base in cls.__mro__[1:-1] for slot in _slots(base)}
     body = {key: value for key, value in namespace.items() if key not in own_fields}
@@ -112,6 +352,7 @@ def _define(cls: type, options: dict[str, bool]) -> type:
         body.setdefault("__hash__", None)
     maker.target = type(cls)(cls.__name__, cls.__bases__, body)
     maker.target.__qualname__ = cls.__qualname__
+    _MAKERS[maker.target] = maker
     return maker.target
 
 
@@ -127,9 +368,9 @@ def _missing(namespace: dict[str, object], options: dict[str, bool]) -> Iterable
             yield "__hash__"
 
 
-def _own_fields(cls: type) -> list[str]:
+def _own_fields(annotations: Mapping[str, object], cls: type) -> list[str]:
     found = []
-    for name, annotation in cls.__annotations__.items():
+    for name, annotation in annotations.items():
         if not isinstance(annotation, str):
             raise TypeError(f"the annotations of {cls.__name__} must be postponed")
         if "InitVar" in annotation or "KW_ONLY" in annotation:
@@ -170,30 +411,17 @@ def constructor(cls: Callable[P, T]) -> Callable[P, T]:
 def _compile_constructor(cls: type) -> Any:
     if hasattr(cls, "__post_init__"):
         raise TypeError(f"{cls.__name__} has a __post_init__")
-    names: dict[str, object] = {"cls": cls, "new": object.__new__}
+    names: dict[str, object] = {"_new": object.__new__, "_cls": cls}
     parameters: dict[bool, list[str]] = {False: [], True: []}
-    lines = []
+    lines = ["_made = _new(_cls)"]
     for field in dataclasses.fields(cls):
-        if not field.init or field.default_factory is not dataclasses.MISSING:
+        if not field.init or field.default_factory is not MISSING:
             raise TypeError(f"{cls.__name__}.{field.name}: use the class itself")
         parameter = field.name
-        if field.default is not dataclasses.MISSING:
+        if field.default is not MISSING:
             names[f"_default_{field.name}"] = field.default
             parameter += f"=_default_{field.name}"
         parameters[bool(field.kw_only)].append(parameter)
         names[f"_set_{field.name}"] = getattr(cls, field.name).__set__
-        lines.append(f"    _set_{field.name}(_made, {field.name})")
-    if parameters[True]:
-        parameters[True].insert(0, "*")
-    signature = ", ".join([*parameters[False], *parameters[True]])
-    text = "\n".join(
-        [
-            f"def construct({signature}):",
-            "    _made = new(cls)",
-            *lines,
-            "    return _made",
-        ]
-    )
-    # The text consists of the names of fields.
-    exec(compile(text, f"<constructor of {cls.__name__}>", "exec"), names)  # noqa: S102
-    return names["construct"]
+        lines.append(f"_set_{field.name}(_made, {field.name})")
+    return _compiled("construct", parameters, [*lines, "return _made"], names, cls)

@@ -769,6 +769,13 @@ class Cluster:
         self._check()
         return await self._pool.connection(node_id, connection_class)
 
+    def prepare(self, node_id: int, connection_class: ConnectionClass) -> None:
+        """Begin to open a connection that will be needed soon; does not wait.
+
+        If that fails, the call that needs the connection gets the error.
+        """
+        self._pool.prepare(node_id, connection_class)
+
     def close_connections(self, node_id: int, cause: KafkaError) -> None:
         """Close the shared and the coordinator connections to a silent broker.
 

@@ -12,6 +12,7 @@ well when any connection to it breaks, and when the metadata no longer lists it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from math import inf
 from typing import TypeVar
@@ -43,6 +44,16 @@ _KINDS = {
     CoordinatorKind.TRANSACTION: "transactional id",
     CoordinatorKind.SHARE: "share group",
 }
+
+
+class _GivenUp(Exception):
+    """The time for an answer is over."""
+
+
+def _give_up(answer: asyncio.Future[ResponseT]) -> None:
+    if not answer.done():
+        answer.set_exception(_GivenUp())
+        answer.exception()  # nobody asks again if the task was cancelled meanwhile
 
 
 class CoordinatorRpc:
@@ -138,6 +149,8 @@ class CoordinatorRpc:
                 on_failure=self._not_found,
             )
             step = f"no connection to its coordinator {self._node_id} could be made"
+            # Offsets are fetched and committed on this one; others wait for members.
+            self._cluster.prepare(self._node_id, ConnectionClass.SHARED)
             try:
                 found = await self._cluster.connection(self._node_id, connection_class)
             except NetworkError as error:
@@ -231,10 +244,16 @@ class CoordinatorRpc:
                 on_sent()
             if deadline == inf:
                 return await answer
-            # The scope cancels the wait. The connection keeps the request, whose answer
-            # is then dropped, or withdraws it if a throttle has held it back.
-            with anyio.CancelScope(deadline=deadline):
+            # A commit comes here for each record of some programs: a timer costs less
+            # than a scope. The connection keeps the request, whose answer is then
+            # dropped, or withdraws it if a throttle has held it back.
+            timer = answer.get_loop().call_at(deadline, _give_up, answer)
+            try:
                 return await answer
+            except _GivenUp:
+                pass
+            finally:
+                timer.cancel()
         except ConnectionLost:
             self.forget()
             raise

@@ -16,12 +16,14 @@ from kafkaio._machines.routing import NodeLoad, least_loaded_first
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
-from kafkaio._runtime.clock import roll
+from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.types import Broker
 
 #: Seconds that one broker gets before the next one is connected to as well.
 HEAD_START: Final = 0.5
+#: Requests in flight behind which one is sent before another broker is connected to.
+_BEHIND: Final = 2
 #: Brokers without a connection that one choice considers, from a random place on. A
 #: cluster may have thousands, and a wrong answer may name thousands that do not exist.
 _LOOKED_AT: Final = 32
@@ -76,10 +78,7 @@ class Nodes:
         self._known, self._cluster_id = dict(brokers), cluster_id
         self._pool.set_brokers(self._known, cluster_id)
         if was_bootstrapping and self._known:
-            # The names of bootstrap servers may be those of a proxy; the brokers have
-            # their own addresses. At most the answer just read is in flight there.
-            for node_id in self._pool.bootstrap:
-                self._pool.retire(node_id)
+            self._pool.leave_bootstrap()
 
     def rebootstrap(self) -> None:
         """Close all connections, and forget all brokers but the bootstrap servers."""
@@ -92,11 +91,16 @@ class Nodes:
 
         Of the brokers without a connection it has some only, if there are many.
         """
-        loads = []
+        loads, at = [], now()
         for node_id in self._candidates():
             ready = self._pool.ready(node_id, ConnectionClass.SHARED)
             if ready is not None:
-                loads.append(NodeLoad(node_id, ready.in_flight, ready.throttled))
+                count = ready.in_flight
+                # The broker has answered a moment ago, so a request that follows at
+                # once, as several do at the start, need not wait for a connection to
+                # another broker.
+                is_new = count <= _BEHIND and ready.ready_at > at - HEAD_START
+                loads.append(NodeLoad(node_id, count, ready.throttled, is_new))
             else:
                 wait = self._pool.wait_before(node_id)
                 if self._pool.is_opening(node_id):
@@ -107,13 +111,16 @@ class Nodes:
     def _candidates(self) -> Collection[int]:
         """The brokers to choose from; all, if they are not too many."""
         known: Collection[int] = self._known or self._pool.bootstrap
+        serving = self._pool.serving() if self._pool.is_leaving_bootstrap else ()
+        if serving:
+            known = [*serving, *known]
         if len(known) <= _LOOKED_AT:
             return known
         ids = list(known)
         first = int(roll() * len(ids))
         window = (ids[first:] + ids[:first])[:_LOOKED_AT]
-        connected = self._pool.connected(ConnectionClass.SHARED) & self._known.keys()
-        return connected | set(window)
+        connected = self._pool.connected(ConnectionClass.SHARED)
+        return (connected & {*serving, *self._known}) | set(window)
 
     def why_late(self) -> str:
         """Return the connections that `any_connection` waits for; empty for none."""
@@ -127,7 +134,16 @@ class Nodes:
 
         None if that one has no connection yet; `any_connection` makes one.
         """
-        return self._pool.ready(self.in_order()[0], ConnectionClass.SHARED)
+        order = self.in_order()
+        if order[0] < 0:
+            self._connect_brokers(order)
+        return self._pool.ready(order[0], ConnectionClass.SHARED)
+
+    def _connect_brokers(self, order: list[int]) -> None:
+        """Connect to a broker, because a bootstrap server serves only until then."""
+        brokers = [node_id for node_id in order if node_id >= 0]
+        if brokers and not any(map(self._pool.is_opening, brokers)):
+            self._pool.prepare(brokers[0], ConnectionClass.SHARED)
 
     async def any_connection(self, avoid: Collection[int] = ()) -> Connection:
         """Return a connection to the broker that can answer soonest.
@@ -148,6 +164,8 @@ class Nodes:
             order = self.in_order()
             if avoid:
                 order.sort(key=lambda node_id: node_id in avoid)
+            if order[0] < 0:
+                self._connect_brokers(order)
             ready = self._pool.ready(order[0], ConnectionClass.SHARED)
             if ready is not None:
                 return ready

@@ -167,6 +167,9 @@ class ConnectionPort(Protocol):
         """Return the open connection of that class to a broker, or None."""
         ...
 
+    def prepare(self, node_id: int, connection_class: ConnectionClass, /) -> None:
+        """Begin to open a connection that will be needed soon; does not wait."""
+
     def close_connections(self, node_id: int, cause: KafkaError) -> None:
         """Close the shared and the coordinator connections to a silent broker."""
 

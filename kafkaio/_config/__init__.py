@@ -5,6 +5,7 @@ keyword types and is generated (``python -m codegen.options``).
 """
 
 from kafkaio._config.configs import (
+    DEFAULT_REQUEST_SIZE as DEFAULT_REQUEST_SIZE,
     ClientConfig as ClientConfig,
     ConsumerConfig as ConsumerConfig,
     Deserializer as Deserializer,

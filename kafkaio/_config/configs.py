@@ -71,6 +71,8 @@ _LONGEST_ADDRESS = 300
 
 #: The servers of a client that was given none.
 DEFAULT_SERVERS = f"localhost:{_DEFAULT_PORT}"
+#: Requests may grow beyond it where nothing else is set.
+DEFAULT_REQUEST_SIZE = 1_048_576
 _MAX = 2**31 - 1
 _FROM_0: tuple[float, float] = (0, _MAX)
 _FROM_1: tuple[float, float] = (1, _MAX)
@@ -623,8 +625,11 @@ class ProducerConfig(ClientConfig):
         is_own=True,
     )
     max_request_size: int = option(
-        1_048_576,
-        "Size of the largest request in bytes, and so of the largest record.",
+        DEFAULT_REQUEST_SIZE,
+        "Size of the largest batch in bytes before compression, and so of the largest "
+        "record; and of the largest request. At the default, a request without "
+        "compression to a distant broker may be larger if it has batches of several "
+        "partitions: as large as is useful to keep the connection busy.",
         bounds=_FROM_1,
     )
     max_block_ms: int = option(

@@ -15,6 +15,7 @@ from kafkaio._consumer.parallel import (
 from kafkaio._consumer.reading.iterators import (
     BatchIterator as BatchIterator,
     Poll as Poll,
+    RawBatchIterator as RawBatchIterator,
     RecordIterator as RecordIterator,
     TableIterator as TableIterator,
 )

@@ -63,6 +63,7 @@ from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
+    RawBatchIterator,
     RecordIterator,
     TableIterator,
     until_closed,
@@ -696,6 +697,41 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         limit = count_of("max_records", max_records, self._config.max_poll_records)
         edge = None if until is None else _edge(until)
         return self._core.batches(self, limit, max_wait, edge)
+
+    def raw_batches(self, *, until: Bound | None = None) -> RawBatchIterator:
+        """Return an iterator over record batches as they were fetched (KAFKA-1011).
+
+        Nothing is decompressed or deserialized. ``Producer.send_raw`` writes such a
+        batch elsewhere, so that a mirror costs a fraction of reading and writing the
+        records. Checksums are verified (``check_crcs``). The partitions take turns,
+        batch by batch, in the order of offsets within each.
+
+        Control batches, which mark the end of transactions, are left out, and with
+        ``read_committed`` the batches of aborted transactions. Batches of old message
+        formats are yielded, too.
+
+        If the position is in the middle of a batch, because that is where the last
+        commit or a seek was, the batch stands for the records from there on alone, and
+        likewise before the end that ``until`` sets (`RawBatch.first_offset`,
+        `RawBatch.next_offset`). If a part of a batch was read as records, its rest is
+        fetched again.
+
+        A batch counts as handed out as a whole, and asking for the next one finishes
+        it; to commit a certain one, name its `RawBatch.next_offset`. If a step is
+        cancelled, nothing was taken. The iteration ends when the consumer is closed.
+
+        Args:
+            until: where the iteration ends, as for `records`; None for no end.
+
+        Raises:
+            ClosedError: the consumer is closed already.
+            ArgumentTypeError: ``until`` has the wrong type.
+            ArgumentValueError: as `records` for ``until``.
+            RequestTimeout: while iterating with ``until``: as `records`.
+            KafkaError: while iterating: as ``__anext__`` does.
+        """
+        edge = None if until is None else _edge(until)
+        return self._core.raw_batches(self, edge)
 
     def arrow_batches(
         self,

@@ -55,6 +55,7 @@ from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
+    RawBatchIterator,
     RecordIterator,
     RecordStream,
     TableIterator,
@@ -290,6 +291,9 @@ class Core:
             limit = self.config.default_api_timeout_ms / 1000
             deadline = now() + (limit if within is None else within)
             if self.owns_cluster:
+                # The first metadata describes them, without a request of its own.
+                fixed = self.wanted.partitions or ()
+                self.cluster.request_refresh(*(tp.topic for tp in fixed))
                 await self.cluster.start(within)
             self._undo = [
                 self.cluster.add_metadata_listener(self._on_metadata),
@@ -836,6 +840,10 @@ class Core:
     ) -> BatchIterator[Any, Any]:
         """Return an iterator over batches, which keeps ``owner`` alive."""
         return BatchIterator(self._reads(edge), self.reader, limit, wait, owner)
+
+    def raw_batches(self, owner: object, edge: Edge | None = None) -> RawBatchIterator:
+        """Return an iterator over raw batches, which keeps ``owner`` alive."""
+        return RawBatchIterator(self._reads(edge), self.reader, owner)
 
     def tables(
         self,

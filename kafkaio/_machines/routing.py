@@ -18,14 +18,16 @@ class NodeLoad(NamedTuple):
         in_flight: requests without an answer yet; None without a connection.
         wait: seconds before it can answer: the back-off before connecting again, an
             attempt to connect that has not ended, a quota.
+        is_new: whether its connection is new, and has few requests in flight.
     """
 
     node_id: int
     in_flight: int | None
     wait: float = 0.0
+    is_new: bool = False
 
 
-#: While all connections are busy, the client opens new ones up to this number. So a
+#: While all connections are slow, the client opens new ones up to this number. So a
 #: broker that hangs does not delay requests that others could answer.
 SPREAD: Final = 3
 
@@ -33,8 +35,9 @@ SPREAD: Final = 3
 def least_loaded_first(nodes: Iterable[NodeLoad], roll: float) -> list[int]:
     """Order brokers by how soon they can answer.
 
-    Idle connections come first. If there are only a few connections, brokers that can
-    be connected to now come next. Then come busy connections, those with the fewest
+    Idle connections come first, then new ones: to connect to another broker takes
+    longer than their answer. If there are only a few connections, brokers that can be
+    connected to now come next. Then come other busy connections, those with the fewest
     requests in flight first, and then the rest. The order of equals rotates with
     ``roll``, a random number in [0, 1), so that clients spread over the brokers.
     """
@@ -43,8 +46,10 @@ def least_loaded_first(nodes: Iterable[NodeLoad], roll: float) -> list[int]:
 
     def rank(node: NodeLoad) -> tuple[int, float, int]:
         if node.in_flight is None:
-            return 1 if has_few and not node.wait else 3, node.wait, 0
-        return 2 if node.in_flight or node.wait else 0, node.wait, node.in_flight
+            return 2 if has_few and not node.wait else 4, node.wait, 0
+        if not node.in_flight and not node.wait:
+            return 0, 0.0, 0
+        return 1 if node.is_new and not node.wait else 3, node.wait, node.in_flight
 
     first = int(roll * len(by_id))
     turned = sorted(by_id[first:] + by_id[:first], key=rank)

@@ -19,7 +19,7 @@ import anyio
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
-from kafkaio._machines.connection.handshake import ClientIdentity
+from kafkaio._machines.connection.handshake import ClientIdentity, another_broker
 from kafkaio._machines.connection.machine import (
     Closing,
     ConnectionMachine,
@@ -46,8 +46,10 @@ from kafkaio.errors import (
     KafkaError,
     ProtocolError,
 )
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._framing import LENGTH_SIZE
 from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
+from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
@@ -409,6 +411,25 @@ class Connection:
         self._observer.request_sent(api, version, self.node_id, size)
 
     # ---- life --------------------------------------------------------------------
+
+    def becomes(self, broker: Broker, identity: ClientIdentity) -> None:
+        """Take the connection to a bootstrap server for that to a broker.
+
+        The broker is asked whether it is the expected one, if it compares that
+        (KIP-1242). The question is not waited for: the connection has reached a broker
+        of this cluster already, and ends if it is another one than expected.
+
+        Args:
+            broker: the broker that is at the address of the bootstrap server.
+            identity: how the client presents itself there.
+        """
+        self.broker, self.node_id = broker, broker.node_id
+        self._peer = identity.peer
+        check = self._machine.becomes(identity)
+        if check is not None:
+            self.submit_to(
+                _NodeCheck(self, identity), check, timeout=identity.request_timeout
+            )
 
     async def open(self, dial: Dial, options: DialOptions) -> None:
         """Connect, authenticate and complete the handshake.
@@ -796,3 +817,28 @@ class Connection:
         )
         error.__cause__ = cause
         return error
+
+
+class _NodeCheck:
+    """Takes the answer of a broker that was asked whether it is the expected one."""
+
+    __slots__ = ("_connection", "_identity")
+
+    def __init__(self, connection: Connection, identity: ClientIdentity) -> None:
+        self._connection = connection
+        self._identity = identity
+
+    def done(self) -> bool:
+        """Always False: the answer is always needed."""
+        return False
+
+    def set_result(self, response: ApiVersionsResponse) -> None:
+        """Close the connection if the broker is another one."""
+        if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            refusal = another_broker(self._identity)
+            error = BrokerNotAvailable(f"{self._identity.address}: {refusal}")
+            error.__cause__ = refusal
+            self._connection.close(error)
+
+    def set_exception(self, error: Exception) -> None:
+        """Do nothing: the connection has ended, or the broker does not compare."""

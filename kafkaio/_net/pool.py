@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 import anyio
@@ -117,6 +118,8 @@ class Pool:
         self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
+        #: Whether bootstrap servers serve until a broker is connected.
+        self.is_leaving_bootstrap: bool = False
         self._has_warned = False
         # Rejections in a row by each address; and addresses whose connections answered
         # requests before they ended.
@@ -161,6 +164,7 @@ class Pool:
         connections, because it may only be restarting.
         """
         self._brokers = dict(brokers)
+        self.is_leaving_bootstrap = self.is_leaving_bootstrap and bool(brokers)
         self._cluster_id = cluster_id if self._settings.checks_cluster else None
         for key, connection in list(self._open.items()):
             if self._has_moved(connection.broker):
@@ -174,6 +178,71 @@ class Pool:
                 self._cancel_opening(
                     key, BrokerNotAvailable(f"broker {key[0]} has moved")
                 )
+
+    def leave_bootstrap(self) -> None:
+        """Go over from the bootstrap servers to the brokers, which are known now.
+
+        A bootstrap server with the address of a broker is that broker, and its
+        connection stays. The others are used until there is a connection to a broker.
+        """
+        for node_id in self._bootstrap:
+            connection = self._open.get((node_id, ConnectionClass.SHARED))
+            broker = None if connection is None else self._broker_at(connection.broker)
+            if connection is not None and broker is not None:
+                self._take_over(connection, broker)
+        self.is_leaving_bootstrap = True
+        if any(node_id >= 0 for node_id in self.connected(ConnectionClass.SHARED)):
+            self._retire_bootstrap()
+
+    def _broker_at(self, server: Broker) -> Broker | None:
+        """The broker that has the address of a bootstrap server; None if unclear."""
+        found = [
+            broker
+            for broker in self._brokers.values()
+            if (broker.host, broker.port) == (server.host, server.port)
+        ]
+        # Several have one address if it is that of a proxy.
+        return found[0] if len(found) == 1 else None
+
+    def _take_over(self, connection: Connection, broker: Broker) -> None:
+        key = broker.node_id, ConnectionClass.SHARED
+        if key in self._open or key in self._opening:
+            return
+        del self._open[connection.node_id, ConnectionClass.SHARED]
+        self._open[key] = connection
+        expected = self._cluster_id
+        version = self._first_versions.version(
+            (broker.host, broker.port), now(), is_expected=expected is not None
+        )
+        name = f"broker {broker.node_id}"
+        connection.becomes(
+            broker, self._settings.identity(name, broker, version, expected)
+        )
+        if self._on_opened is not None:
+            self._on_opened(connection)
+
+    def serving(self) -> list[int]:
+        """The bootstrap servers that are connected."""
+        shared = ConnectionClass.SHARED
+        return [
+            node_id for node_id in self._bootstrap if (node_id, shared) in self._open
+        ]
+
+    def _retire_bootstrap(self) -> None:
+        self.is_leaving_bootstrap = False
+        for node_id in self._bootstrap:
+            self.retire(node_id)
+
+    def prepare(self, node_id: int, connection_class: ConnectionClass) -> None:
+        """Begin to open a connection that will be needed, if it can begin now."""
+        key = (node_id, connection_class)
+        if self._is_closed or key in self._open or key in self._opening:
+            return
+        if self.wait_before(node_id, connection_class):
+            return
+        # Who needs the connection gets the error by then.
+        with suppress(KafkaError):
+            self._start_opening(key)
 
     def ready(
         self, node_id: int, connection_class: ConnectionClass
@@ -247,12 +316,7 @@ class Pool:
         if connection is not None:
             return connection
         key = (node_id, connection_class)
-        opening = self._opening.get(key)
-        if opening is None:
-            broker = self._address(node_id)
-            self._faults.check(broker, now())
-            self._check_advertised(key, broker)
-            opening = self._begin(key, broker)
+        opening = self._opening.get(key) or self._start_opening(key)
         return await opening.wait()
 
     def close_node(self, node_id: int) -> None:
@@ -383,7 +447,10 @@ class Pool:
         """Whether every connection that is being opened waits for credentials."""
         return bool(self._trying) and all(it.awaits_credentials for it in self._trying)
 
-    def _begin(self, key: _Key, broker: Broker) -> _Opening:
+    def _start_opening(self, key: _Key) -> _Opening:
+        broker = self._address(key[0])
+        self._faults.check(broker, now())
+        self._check_advertised(key, broker)
         opening = _Opening(broker)
 
         async def run() -> None:
@@ -510,6 +577,9 @@ class Pool:
         self._observer.connection_opened(key[0], key[1].kind, broker.host, broker.port)
         if self._on_opened is not None:
             self._on_opened(connection)
+        is_shared = key[0] >= 0 and key[1] == ConnectionClass.SHARED
+        if is_shared and self.is_leaving_bootstrap:
+            self._retire_bootstrap()
 
     def _replace(self, connection: Connection) -> None:
         """Retire a connection that cannot be used much longer."""

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
+from kafkaio._net.socket_writer import SocketWriter, copies
 from kafkaio._net.tls import TlsLayer
 from kafkaio._public import public
 from kafkaio.errors import AuthenticationError, ProtocolError
@@ -150,6 +151,8 @@ class TcpTransport(asyncio.BufferedProtocol):
         self._frames = FrameReceiver(max_frame_size, deliver, self._pause, large)
         self._transport: asyncio.Transport | None = None
         self._write_parts: Callable[[Sequence[Buffer]], None]
+        # None before something large is written, and where nothing is copied.
+        self._writer: SocketWriter | None = None
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
         # its connection, and its other methods raise afterwards. So end it only once.
@@ -167,11 +170,12 @@ class TcpTransport(asyncio.BufferedProtocol):
         made: asyncio.Transport = transport  # type: ignore[assignment]
         self._transport = made
         # TLS copies all parts in any case, so it gets them at once.
-        self._write_parts = (
-            made.writelines
-            if isinstance(made, TlsLayer)
-            else partial(write_parts, made)
-        )
+        if isinstance(made, TlsLayer):
+            self._write_parts = made.writelines
+        elif copies(made):
+            self._write_parts = partial(self._write_uncopied, made)
+        else:
+            self._write_parts = partial(write_parts, made)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -199,6 +203,8 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if self._writer is not None:
+            self._writer.close()
         # The first cause counts: after `abort`, asyncio reports none.
         self._broken = self._broken or exc
         self._frames.close()
@@ -216,12 +222,18 @@ class TcpTransport(asyncio.BufferedProtocol):
         """See Transport."""
         if self._transport is not None and not self._is_ending:
             self._is_ending = True
-            self._transport.close()
+            if self._writer is not None and self._writer.pending:
+                self._frames.deliver = _drop
+                self._writer.when_sent(self._transport.close)
+            else:
+                self._transport.close()
 
     def abort(self) -> None:
         """See Transport."""
         if self._transport is not None:
             self._is_ending = True
+            if self._writer is not None:
+                self._writer.close()
             self._transport.abort()
 
     def limit_frames(self, size: int) -> None:
@@ -236,7 +248,32 @@ class TcpTransport(asyncio.BufferedProtocol):
     @property
     def unsent(self) -> int:
         """See Transport."""
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        if self._transport is None:
+            return 0
+        pending = 0 if self._writer is None else self._writer.pending
+        return pending + self._transport.get_write_buffer_size()
+
+    def _write_uncopied(
+        self, transport: asyncio.Transport, parts: Sequence[Buffer]
+    ) -> None:
+        writer = self._writer
+        if writer is None:
+            if len(parts) == 1 and len(parts[0]) < _LARGE:
+                transport.write(parts[0])
+                return
+            if transport.get_write_buffer_size() or max(map(len, parts)) < _LARGE:
+                write_parts(transport, parts)
+                return
+            try:
+                writer = self._writer = SocketWriter(transport, self._write_failed)
+            except OSError:  # too many open files
+                write_parts(transport, parts)
+                return
+        writer.write(parts)
+
+    def _write_failed(self, error: OSError) -> None:
+        self._broken = self._broken or error
+        self.abort()
 
     def _pause(self, is_paused: bool) -> None:  # noqa: FBT001 - a callback
         if self._transport is None or self._transport.is_closing():

@@ -24,7 +24,7 @@ from collections.abc import (
 )
 from typing import TYPE_CHECKING
 
-from kafkaio._arguments import topic_name
+from kafkaio._arguments import check_partition, topic_name, type_name
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, PlainRecord
 from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
@@ -43,13 +43,21 @@ from kafkaio._producer.serializing import SerializerWaits, WaitingCall
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.errors import BrokerError, BufferFull, ConfigurationError, KafkaError
+from kafkaio.errors import (
+    ArgumentTypeError,
+    BrokerError,
+    BufferFull,
+    ConfigurationError,
+    KafkaError,
+)
 from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkaio._producer.raw import RawDelivery
     from kafkaio._records._callbacks import LoopPort
+    from kafkaio._records.raw import RawBatch
 
 #: Bytes that are taken in before the event loop gets a turn, by calls with one record
 #: and by calls with many; both are less than a millisecond of work.
@@ -453,6 +461,61 @@ class Intake:
         except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(error)
         return await sent.outcome()
+
+    # ---- raw batches -----------------------------------------------------------------
+
+    async def enqueue_raw(
+        self, batch: RawBatch, topic: TopicLike, partition: int
+    ) -> RawDelivery:
+        """Take a raw batch in; see `Producer.enqueue_raw`."""
+        # Imported late: few producers do this.
+        from kafkaio._producer.raw import Pieces, RawDelivery, took_in
+        from kafkaio._records.raw import RawBatch
+
+        self._check()
+        if not isinstance(batch, RawBatch):
+            raise ArgumentTypeError(f"batch must be RawBatch, not {type_name(batch)}")
+        tp = TopicPartition(topic_name(topic), partition)
+        check_partition(partition)
+        known = self.partition_count(tp.topic)
+        if known is None or partition >= known:
+            await self.describe([tp])
+        pieces = Pieces(
+            batch,
+            transactional=self._config.transactional_id is not None,
+            largest=min(self._config.max_request_size, self._config.buffer_memory),
+            new_builder=self._accumulator.placement.new_builder,
+            check=self._budget.size_of,
+        )
+        if self._waiting:
+            await self._waits.passed([tp.topic], self)
+        assert self.loop is not None
+        delivery = RawDelivery(pieces.offsets, self.loop)
+        for piece in pieces.batches:
+            await self._reserve_whole(piece.size_bytes, tp)
+            placement, at = self._accumulator.placement, self.now()
+            took_in(delivery, placement.put_batch(tp, piece, at))
+            self.on_begun()
+        return delivery
+
+    async def _reserve_whole(self, size: int, place: TopicPartition) -> None:
+        """Set memory for a whole batch aside, in turn with the calls that wait."""
+        if self.open_batches.taken >= _TURN_BYTES_MANY:
+            await asyncio.sleep(0)
+            self.open_batches.taken = 0
+        self._check()
+        if self._space.try_reserve(size, place):
+            return
+        self.wake()
+        waiter = self._space.queue(size, place)
+        if waiter is not None:
+            await self._space.reserved(waiter)
+        try:
+            self._check()
+        except BaseException:
+            self._budget.release(size)
+            self._space.grant()  # another call may wait for these bytes
+            raise
 
     # ---- the rows of a table ---------------------------------------------------------
 

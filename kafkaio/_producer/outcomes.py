@@ -187,6 +187,7 @@ class Outcomes:
         size = sum(batch.wire_size for batch in batches)
         for batch in batches:
             batch.breaks += 1
+        node.broke(size, now())
         if size > _SMALL and max(batch.breaks for batch in batches) >= _BREAKS:
             node.limit_to(size // 2, now())
         sized = ConnectionLost(f"{error}; the request had {size} bytes of records")

@@ -24,7 +24,12 @@ import anyio
 from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
-from kafkaio._config import ProducerConfig, ProducerOptions, with_functions
+from kafkaio._config import (
+    DEFAULT_REQUEST_SIZE,
+    ProducerConfig,
+    ProducerOptions,
+    with_functions,
+)
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic, K_contra, KeyT, V_contra, ValueT
@@ -69,8 +74,10 @@ from kafkaio.types import Headers, Metric, NewRecord, RecordMetadata, TopicParti
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkaio._producer.raw import RawDelivery
     from kafkaio._producer.transaction import Transaction
     from kafkaio._producer.transaction_manager import TransactionManager
+    from kafkaio._records.raw import RawBatch
 
 #: Seconds that cancelled tasks have to end.
 _GRACE = 0.1
@@ -817,6 +824,78 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         )
         return await self._intake.enqueue_table(table, arguments)
 
+    async def send_raw(
+        self, batch: RawBatch, topic: str | Topic[Any, Any], partition: int
+    ) -> Sequence[RecordMetadata]:
+        """Write a batch that ``Consumer.raw_batches`` has yielded, and wait.
+
+        As `enqueue_raw` and awaiting what it returns. If the call is cancelled, the
+        batch may be written.
+
+        Args:
+            batch: the batch.
+            topic: name of the topic, or a `kafkaio.Topic`, whose serdes are not used.
+            partition: number of the partition.
+
+        Returns:
+            Where each record was written, as `send_many` returns it; the items are as
+            many as the records that the batch stands for, and the timestamps -1 unless
+            the broker has set them.
+
+        Raises:
+            DeliveriesFailed: some records failed, as a rule all of them: an exception
+                group of their errors.
+            KafkaError: as `enqueue_raw`.
+        """
+        return await (await self.enqueue_raw(batch, topic, partition))
+
+    async def enqueue_raw(
+        self, batch: RawBatch, topic: str | Topic[Any, Any], partition: int
+    ) -> RawDelivery:
+        """Take a batch in that ``Consumer.raw_batches`` has yielded (KAFKA-1011).
+
+        Its compressed records are written as they are, under the producer's own id,
+        epoch and sequence number: retries write nothing twice, and a transactional
+        producer writes it in a transaction (`Transaction.enqueue_raw`). Keys, values,
+        headers and timestamps stay as they are; offsets are the topic's own, and
+        `RawDelivery.offsets` has those of the source. The batch is sent alone or with
+        those of other partitions, in the order of the calls for its partition, and
+        counts against ``buffer_memory`` with its bytes.
+
+        A batch that is not whole (`RawBatch.is_whole`), or is larger than
+        ``max_request_size`` or ``buffer_memory``, goes the long way: its records are
+        decompressed and written anew with the producer's ``compression_type``, which
+        the event loop waits for. So does one that the broker refuses as too large for
+        the topic. Its records then need more memory than ``buffer_memory`` counts.
+
+        Records that do not exist any more in the source are not written: offsets of
+        the target have no gaps for them. A topic whose ``compression.type`` is not
+        ``producer`` is compressed anew by its broker.
+
+        If the call is cancelled, nothing of a whole batch was taken in; of one that
+        goes the long way, a beginning may have been.
+
+        Args:
+            batch: the batch.
+            topic: name of the topic, or a `kafkaio.Topic`, whose serdes are not used.
+            partition: number of the partition.
+
+        Returns:
+            A handle to await the acknowledgement with.
+
+        Raises:
+            ArgumentTypeError: an argument has the wrong type; nothing was enqueued.
+            ArgumentValueError: the topic is empty, or the partition negative.
+            CorruptRecord: the records have to be decoded, and cannot be.
+            RecordTooLarge: a record can never be sent with the limits that are set.
+            UnknownTopicOrPartition: the cluster has no such topic, or the topic no such
+                partition.
+            KafkaTimeout: buffer memory did not become free within ``max_block_ms``, or
+                the topic was not described.
+            ClosedError: the producer is not started, or closed.
+        """
+        return await self._intake.enqueue_raw(batch, topic, partition)
+
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until every record that was taken in before is acknowledged or failed.
 
@@ -1104,6 +1183,12 @@ def _make_accumulator(
         batch_size=min(config.batch_size, config.max_request_size),
         buffer_memory=config.buffer_memory,
         max_request_size=config.max_request_size,
+        # Whoever sets a size wants no larger request. Compressing a large one would
+        # block the event loop for long.
+        may_grow=(
+            config.max_request_size == DEFAULT_REQUEST_SIZE
+            and codec is Compression.NONE
+        ),
         linger=config.linger_ms / 1000,
         delivery_timeout=config.delivery_timeout_ms / 1000,
         max_block=config.max_block_ms / 1000,

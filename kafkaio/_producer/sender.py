@@ -24,6 +24,7 @@ from kafkaio._client.cluster import Cluster
 from kafkaio._client.retry import RetryPolicy
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, ProduceBatch, Receipt
+from kafkaio._machines.accumulator.availability import Flight
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.reactions import Harm
@@ -33,6 +34,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.identity import IdentityRequester
 from kafkaio._producer.outcomes import Outcomes
+from kafkaio._records.batch import Compression
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.supervisor import TaskScope
 from kafkaio._runtime.timer import Timer
@@ -294,6 +296,7 @@ class Sender:
                 and not backlog.is_empty
             ):
                 self._obtain_identity(identity)
+                self._prepare()
                 return outlook.wake_at
             is_sent = False
             for node in outlook.nodes:
@@ -363,6 +366,11 @@ class Sender:
 
     # Requests
 
+    def _prepare(self) -> None:
+        """Connect to leaders while the producer's identity is obtained."""
+        for node in self._outbox.leaders():
+            self._cluster.prepare(node, ConnectionClass.PRODUCE)
+
     def _send_to(self, node: int, at: float) -> bool:
         """Send a broker a request; return whether there was one to send."""
         connection = self._cluster.ready_connection(node, ConnectionClass.PRODUCE)
@@ -377,14 +385,15 @@ class Sender:
         try:
             self._submit(connection, batches)
         except KafkaError as error:
-            self._accumulator.availability.node(node).answered(at)
+            state = self._accumulator.availability.node(node)
+            state.ended(at, state.latest)
             self._outcomes.unanswered(batches, error)
             if self._transaction is not None:
                 self._transaction.batches_ended()
         return True
 
     def _submit(self, connection: Connection, batches: list[ProduceBatch]) -> None:
-        if self._has_zstd:
+        if self._has_zstd or (self._backlog.has_zstd and _has_zstd(batches)):
             self._check_codec(connection)
         request, names = self._request(batches)
         is_by_id = len(names) == len(request.topic_data)
@@ -403,14 +412,17 @@ class Sender:
                 batch.first_sent_at = at
             batch.held = held
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
+        state = self._accumulator.availability.nodes[connection.node_id]
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
-            self._accumulator.availability.node(connection.node_id).answered(at)
+            state.ended(at, state.latest)
             self._accumulator.availability.node_answered(connection.node_id)
             self._outcomes.unacknowledged(connection.node_id, batches)
             return
         self._on_wire += 1
-        in_flight = _ProduceReply(self, connection.node_id, batches, names)
+        in_flight = _ProduceReply(
+            self, connection.node_id, batches, names, state.latest
+        )
         if held:
             self._held.append((connection, in_flight))
         connection.submit_to(
@@ -483,6 +495,7 @@ class Sender:
         node: int,
         batches: list[ProduceBatch],
         names: dict[int, str],
+        flight: Flight,
         answer: ProduceResponse | Exception,
     ) -> None:
         """Complete the batches of a request by its answer, or by its error."""
@@ -492,12 +505,13 @@ class Sender:
         self._on_wire -= 1
         try:
             state = self._accumulator.availability.nodes[node]
-            # `answered` uses the time only where other requests are in flight.
-            state.answered(self._loop.time() if state.in_flight > 1 else 0.0)
+            at = self._loop.time()
             if isinstance(answer, Exception):
+                state.ended(at, flight)
                 self._accumulator.availability.node_failed(node)
                 self._outcomes.unanswered(batches, answer, state)
             else:
+                state.answered(at, flight)
                 if self._accumulator.availability.has_trouble:
                     self._accumulator.availability.node_answered(node)
                 self._outcomes.answered(node, batches, names, answer)
@@ -595,7 +609,7 @@ class _ProduceReply:
     later.
     """
 
-    __slots__ = ("_batches", "_names", "_node", "_sender", "is_answered")
+    __slots__ = ("_batches", "_flight", "_names", "_node", "_sender", "is_answered")
 
     def __init__(
         self,
@@ -603,7 +617,9 @@ class _ProduceReply:
         node: int,
         batches: list[ProduceBatch],
         names: dict[int, str],
+        flight: Flight,
     ) -> None:
+        self._flight = flight
         self._sender = sender
         self._node = node
         self._batches = batches
@@ -622,13 +638,21 @@ class _ProduceReply:
     def set_result(self, response: ProduceResponse) -> None:
         """Take the answer."""
         self.is_answered = True
-        self._sender.answered(self._node, self._batches, self._names, response)
+        self._sender.answered(
+            self._node, self._batches, self._names, self._flight, response
+        )
 
     def set_exception(self, error: Exception) -> None:
         """Take the error that stands for the answer."""
         self.is_answered = True
-        self._sender.answered(self._node, self._batches, self._names, error)
+        self._sender.answered(
+            self._node, self._batches, self._names, self._flight, error
+        )
 
 
 def _nothing() -> None:
     pass
+
+
+def _has_zstd(batches: list[ProduceBatch]) -> bool:
+    return any(batch.builder.compression is Compression.ZSTD for batch in batches)

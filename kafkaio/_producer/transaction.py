@@ -46,6 +46,9 @@ from kafkaio.types import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkaio._producer.raw import RawDelivery
+    from kafkaio._records.raw import RawBatch
+
 #: The transaction that this task, or the one that started it, has begun last.
 _current: ContextVar[Transaction[Any, Any] | None] = ContextVar("kafkaio_transaction")
 
@@ -576,6 +579,39 @@ class Transaction(Generic[K_contra, V_contra], ABC):
             partition_column,
         )
         return await self._intake.enqueue_table(table, arguments)
+
+    async def send_raw(
+        self, batch: RawBatch, topic: str | Topic[Any, Any], partition: int
+    ) -> Sequence[RecordMetadata]:
+        """Write a raw batch in the transaction, and wait.
+
+        The arguments, and the rest, are as in `Producer.send_raw`.
+
+        Raises:
+            DeliveriesFailed: some records failed; the transaction will be aborted.
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: as `Producer.send_raw`.
+        """
+        return await (await self.enqueue_raw(batch, topic, partition))
+
+    async def enqueue_raw(
+        self, batch: RawBatch, topic: str | Topic[Any, Any], partition: int
+    ) -> RawDelivery:
+        """Take a raw batch into the transaction.
+
+        Waits for buffer memory only; the commit waits for the acknowledgement. The
+        arguments, and the rest, are as in `Producer.enqueue_raw`.
+
+        Returns:
+            A handle to await the acknowledgement with, if it is of interest.
+
+        Raises:
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: as `Producer.enqueue_raw`.
+        """
+        return await self._intake.enqueue_raw(batch, topic, partition)
 
     # ---- offsets ---------------------------------------------------------------------
 

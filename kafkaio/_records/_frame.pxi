@@ -1,4 +1,4 @@
-# Makes a batch of a header and records.
+# Makes the header of a batch.
 
 cdef inline uint8_t *put_big_endian(uint8_t *at, uint64_t number, int size) noexcept nogil:
     cdef int i
@@ -7,16 +7,16 @@ cdef inline uint8_t *put_big_endian(uint8_t *at, uint64_t number, int size) noex
     return at + size
 
 
-def frame_batch(
+def batch_header(
     RecordWriter writer not None,
     bytes body,
     int16_t attributes,
     int32_t leader_epoch,
     tuple producer not None,
 ):
-    """Return the batch of a writer's records, with header and checksum.
+    """Return the header before a writer's records, with the checksum of both.
 
-    See `kafkaio._records._frame.frame_batch`.
+    See `kafkaio._records._frame.batch_header`.
     """
     cdef int64_t producer_id = producer[0]
     cdef int16_t producer_epoch = producer[1]
@@ -26,8 +26,8 @@ def frame_batch(
     if body is not None:
         start = PyBytes_AS_STRING(body)
         size = PyBytes_GET_SIZE(body)
-    cdef bytes batch = PyBytes_FromStringAndSize(NULL, HEADER_SIZE + size)
-    cdef uint8_t *first = <uint8_t *>PyBytes_AS_STRING(batch)
+    cdef bytes header = PyBytes_FromStringAndSize(NULL, HEADER_SIZE)
+    cdef uint8_t *first = <uint8_t *>PyBytes_AS_STRING(header)
     cdef uint8_t *at = put_big_endian(first, 0, 8)
     at = put_big_endian(at, <uint64_t>(HEADER_SIZE - 12 + size), 4)
     at = put_big_endian(at, <uint64_t>leader_epoch, 4)
@@ -41,10 +41,8 @@ def frame_batch(
     at = put_big_endian(at, <uint64_t>producer_epoch, 2)
     at = put_big_endian(at, <uint64_t>base_sequence, 4)
     at = put_big_endian(at, <uint64_t>writer.count, 4)
-    if size > 0:
-        memcpy(at, start, <size_t>size)
+    cdef uint32_t crc = kafkaio_crc(0, first + 21, HEADER_SIZE - 21, True)
+    crc = kafkaio_crc(crc, <const uint8_t *>start, <size_t>size, True)
     # Nothing else refers to this bytes object yet, so it may still be changed.
-    put_big_endian(
-        first + 17, kafkaio_crc(0, first + 21, <size_t>(HEADER_SIZE - 21 + size), True), 4
-    )
-    return batch
+    put_big_endian(first + 17, crc, 4)
+    return header

@@ -1,4 +1,4 @@
-"""Makes a batch of a header and records: the pure twin."""
+"""Makes the header of a batch: the pure twin."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _HEADER = struct.Struct(BATCH_HEADER)
 _CRC = struct.Struct(">I")
 
 
-def frame_batch(
+def batch_header(
     writer: RecordWriter,
     body: bytes | None,
     attributes: int,
     leader_epoch: int,
     producer: tuple[int, int, int],
 ) -> bytes:
-    """Return the batch of a writer's records, with header and checksum.
+    """Return the header before a writer's records, with the checksum of both.
 
     Args:
         writer: has one record at least.
@@ -56,7 +56,7 @@ def frame_batch(
             writer.count,
         )
     )
-    # In two steps: joining header and body first would copy the body once more.
+    # In two steps: joining header and body first would copy the body.
     checksum = crc32c(header[ATTRIBUTES_OFFSET:])
     _CRC.pack_into(header, CRC_OFFSET, crc32c(body, checksum))
-    return b"".join((header, body))
+    return bytes(header)

@@ -63,7 +63,7 @@ if TYPE_CHECKING or not accelerated:
         AcquiredCursor as AcquiredCursor,
         RecordCursor as RecordCursor,
     )
-    from kafkaio._records._frame import frame_batch as frame_batch
+    from kafkaio._records._frame import batch_header as batch_header
     from kafkaio._records._header import BatchHeader as BatchHeader
     from kafkaio._records._murmur2 import (
         key_partition as key_partition,
@@ -101,13 +101,13 @@ else:
         Rows as Rows,
         ShareRecord as ShareRecord,
         acquired_of as acquired_of,
+        batch_header as batch_header,
         column_partitions as column_partitions,
         converted as converted,
         crc32c as crc32c,
         decode_keys as decode_keys,
         decode_records as decode_records,
         decode_values as decode_values,
-        frame_batch as frame_batch,
         key_partition as key_partition,
         metadata_run as metadata_run,
         murmur2 as murmur2,

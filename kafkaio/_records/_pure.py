@@ -503,6 +503,16 @@ class RecordWriter:
         """Return the encoded records, without the batch's header."""
         return bytes(self._section)
 
+    def view(self) -> memoryview:
+        """Return the encoded records of a closed batch, without a copy.
+
+        Raises:
+            BufferError: the batch is not closed.
+        """
+        if not self.count or self._target_size:
+            raise BufferError("only the records of a closed batch can be viewed")
+        return memoryview(self._section).toreadonly()
+
 
 def _encode_size(field: bytes, what: str) -> bytes:
     if not isinstance(field, bytes):

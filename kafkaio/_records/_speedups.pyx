@@ -33,6 +33,7 @@ from types import GenericAlias
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
@@ -69,6 +70,7 @@ __all__ = [
     "RecordCursor",
     "RecordStream",
     "RecordWriter",
+    "batch_header",
     "Rows",
     "ShareRecord",
     "acquired_of",
@@ -78,7 +80,6 @@ __all__ = [
     "decode_keys",
     "decode_records",
     "decode_values",
-    "frame_batch",
     "key_partition",
     "metadata_run",
     "murmur2",

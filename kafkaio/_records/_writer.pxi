@@ -88,6 +88,8 @@ cdef class RecordWriter:
     cdef Py_ssize_t _capacity
     cdef Py_ssize_t _promised
     cdef uint8_t *_data
+    # How many views of the memory there are, which must not move meanwhile.
+    cdef Py_ssize_t _views
 
     def __cinit__(self, *_args, **_kwargs):
         # Not in __init__, which a subclass could fail to call: try_append relies on
@@ -132,7 +134,7 @@ cdef class RecordWriter:
         """
         cdef Py_ssize_t used = self.size_bytes - HEADER_SIZE
         self._promised = size - HEADER_SIZE
-        if self._capacity > max(used, self._promised, LEAST_CAPACITY):
+        if not self._views and self._capacity > max(used, self._promised, LEAST_CAPACITY):
             self._resize(max(used, self._promised, LEAST_CAPACITY))
 
     def try_append(self, timestamp, key, value, headers=()):
@@ -264,3 +266,22 @@ cdef class RecordWriter:
         return PyBytes_FromStringAndSize(
             <const char *>self._data, self.size_bytes - HEADER_SIZE
         )
+
+    def view(self):
+        """Return the encoded records of a closed batch, without a copy.
+
+        See `kafkaio._records._pure.RecordWriter.view`.
+        """
+        return memoryview(self)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        # A batch that takes records moves its memory as it grows.
+        if self.count == 0 or self._target_size:
+            raise BufferError("only the records of a closed batch can be viewed")
+        PyBuffer_FillInfo(
+            buffer, self, self._data, self.size_bytes - HEADER_SIZE, True, flags
+        )
+        self._views += 1
+
+    def __releasebuffer__(self, Py_buffer *buffer):
+        self._views -= 1

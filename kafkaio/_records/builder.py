@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from kafkaio._records._impl import RecordWriter, crc32c, decode_records, frame_batch
+from kafkaio._records._impl import RecordWriter, batch_header, crc32c, decode_records
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
     CONTROL,
@@ -75,6 +75,11 @@ class BatchBuilder(RecordWriter):
         self._is_built = False
         self._body: bytes | None = None
 
+    @property
+    def compression(self) -> Compression:
+        """The codec."""
+        return self._compressor.codec
+
     @staticmethod
     def size_of(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
         """The largest possible size of a batch of this one record, uncompressed."""
@@ -103,19 +108,37 @@ class BatchBuilder(RecordWriter):
         Raises:
             UsageError: the batch has no record.
         """
+        header, records = self.build_parts(
+            producer_id, producer_epoch, base_sequence, partition_leader_epoch
+        )
+        return b"".join((header, records))
+
+    def build_parts(
+        self,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        partition_leader_epoch: int = -1,
+    ) -> tuple[bytes, bytes | memoryview]:
+        """Return what ``build`` does as header and records, without copying these.
+
+        Raises:
+            UsageError: the batch has no record.
+        """
         # Closed first: a record that came later would be in no batch.
         self.close()
         self._is_built = True
         # None without compression: a copy of the records would double their memory.
         if self._body is None and self._compressor.codec is not Compression.NONE:
             self._body = self._compressor.compress(self.section())
-        return frame_batch(
+        header = batch_header(
             self,
             self._body,
             self._attributes,
             partition_leader_epoch,
             (producer_id, producer_epoch, base_sequence),
         )
+        return header, self.view() if self._body is None else self._body
 
     def records(self) -> Iterator[PlainRecord]:
         """Yield the records appended so far, in order, to split a batch."""

@@ -171,7 +171,12 @@ class Observer:
     def connection_opened(
         self, node_id: int, connection_class: str, host: str, port: int
     ) -> None:
-        """A connection is ready: its API versions are negotiated."""
+        """A connection is ready: its API versions are negotiated.
+
+        ``node_id`` is negative for a bootstrap server. If the metadata then shows that
+        a broker has the address, the connection is used for that broker, and later
+        events of it have the broker's id.
+        """
 
     def authenticated(
         self,

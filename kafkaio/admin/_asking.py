@@ -162,6 +162,7 @@ async def all_brokers(cluster: Cluster, deadline: float) -> list[int]:
     # The cached metadata may lack a broker that has joined since. A list that leaves
     # out what that broker knows would look complete.
     attempts = Attempts("find all brokers", cluster.retry_policy, deadline - now())
+    attempts.held = cluster.why_undescribed
     while not await cluster.refresh(attempts.within(deadline - now())):
         await attempts.pause(None)
     return sorted(cluster.view.brokers)

@@ -176,6 +176,11 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_the_next_answer_comes_while_the_event_loop_is_stopped",
         "test_what_clients_look_up",
     ),
+    "test_raw_batches.py": (
+        "test_batches_that_were_compacted",
+        "test_markers_and_aborted_batches_are_left_out",
+        "test_the_records_are_the_same_and_the_bytes_too",
+    ),
     "test_read_to_end.py": (
         "test_deleted_records_leave_nothing_to_read",
         "test_open_transactions_are_not_waited_for",

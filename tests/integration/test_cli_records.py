@@ -230,6 +230,15 @@ async def test_files_of_arrow_and_parquet(
         (("produce",), "name a TOPIC"),
         (("copy", "t", "t"), "copied to itself"),
         (("copy", "t", "u", "--exactly-once"), "needs a --group"),
+        (("copy", "t", "u", "--offset-map", "m"), "needs --raw"),
+        (
+            ("copy", "t", "u", "--raw", "--filter", "offset == 1"),
+            "--raw and --filter exclude",
+        ),
+        (
+            ("copy", "t", "u", "--raw", "--exactly-once", "-g", "g"),
+            "and --exactly-once",
+        ),
         (("request", "metadatas"), "did you mean Metadata"),
         (("request", "Metadata", "{"), "JSON: "),
         (("request", "Metadata", '{"topics":[{"nme":""}]}'), "topics[0].nme"),
@@ -267,6 +276,49 @@ async def test_a_topic_is_copied_with_all_it_has(
     assert expected.count("\n") == 6
     got = (await kafkaio_("consume", copied, *shown)).check().out
     assert sorted(got.splitlines()) == sorted(expected.splitlines())
+
+
+async def test_a_topic_is_copied_raw_with_a_map_of_its_offsets(
+    kafkaio_: Shell, topic: TopicFactory, tmp_path: Path
+) -> None:
+    source, copied = topic(2), topic(3)
+    async with Producer(kafkaio_.servers, compression_type="zstd") as producer:
+        await producer.send(copied, b"first", partition=1)
+        for start in range(0, 30, 10):
+            for partition in range(2):
+                records = [
+                    kafkaio.NewRecord(b"%d" % n, key=b"k", partition=partition)
+                    for n in range(start, start + 10)
+                ]
+                await producer.send_many(source, records)
+    shown = ("-e", "-f", r"%p %k=%v\n")
+    found = tmp_path / "offsets.jsonl"
+    words = ("copy", source, copied, "-g", f"{source}-group", "--json")
+    # The place of the group is in the middle of a batch.
+    first = await kafkaio_("copy", source, copied, "--raw", "-o", "0..15", "--json")
+    assert first.check().document["records"] == 30
+    where = {TopicPartition(source, n): 15 for n in range(2)}
+    async with kafkaio.Admin(kafkaio_.servers) as admin:
+        await admin.alter_consumer_group_offsets(f"{source}-group", where)
+
+    rest = await kafkaio_(*words, "--raw", "--offset-map", str(found))
+    assert rest.check().document["records"] == 30
+    again = await kafkaio_(*words, "--raw", "--offset-map", str(found))
+    assert again.check().document["records"] == 0
+
+    expected = (await kafkaio_("consume", source, *shown)).check().out.splitlines()
+    got = (await kafkaio_("consume", copied, *shown)).check().out.splitlines()
+    assert sorted(got) == sorted([*expected, "1 =first"])
+    lines = [json.loads(line) for line in found.read_text().splitlines()]
+    for partition in range(2):
+        mapped = [
+            (line["offset"] + at, line["to_offset"] + at)
+            for line in lines
+            if line["partition"] == partition
+            for at in range(line["records"])
+        ]
+        assert mapped == [(n, n + partition) for n in range(15, 30)]
+    assert {(line["from"], line["to"]) for line in lines} == {(source, copied)}
 
 
 @pytest.mark.kafka_versions("2.8+")  # who is no member is fenced (KIP-447)

@@ -135,23 +135,35 @@ def test_a_class_is_what_the_standard_library_makes(late, at_once) -> None:
             ]
         )
     assert seen[0] == seen[1]
+    assert str(late.__dataclass_params__) == str(at_once.__dataclass_params__)
     assert vars(late).keys() == vars(at_once).keys()
     assert not [v for v in vars(late).values() if isinstance(v, _Unmade)]
 
 
 @pytest.mark.parametrize(
-    "use",
+    ("use", "made"),
     [
-        lambda cls: cls.__match_args__,
-        lambda cls: dataclasses.fields(cls),
-        lambda cls: repr(object.__new__(cls)),
-        lambda cls: inspect.signature(cls),
+        (lambda cls: cls.__match_args__, {"__match_args__"}),
+        (lambda cls: dataclasses.fields(cls), {"__dataclass_fields__"}),
+        (lambda cls: repr(object.__new__(cls)), {"__repr__"}),
+        (lambda cls: inspect.signature(cls), {"__init__"}),
+        (lambda cls: cls(1).first, {"__init__"}),
     ],
 )
-def test_any_use_makes_the_class(use) -> None:
+def test_a_use_makes_what_it_needs(use, made) -> None:
     plain, twin = shapes(dataclass)[0], shapes(dataclasses.dataclass)[0]
+    before = {name for name, it in vars(plain).items() if isinstance(it, _Unmade)}
     assert str(told(lambda: use(plain))) == str(told(lambda: use(twin)))
-    assert not isinstance(vars(plain)["__init__"], _Unmade)
+    after = {name for name, it in vars(plain).items() if isinstance(it, _Unmade)}
+    assert before - after == made
+
+
+def test_a_class_with_its_names_first_used_in_any_order() -> None:
+    late, at_once = shapes(dataclass)[2], shapes(dataclasses.dataclass)[2]
+    assert dataclasses.replace(late(1), third=5) == late(1, "y", 5)
+    assert {late(1), late(1)} == {late(1)}
+    assert repr(late(1, "q")) == repr(at_once(1, "q"))
+    assert pickle.loads(pickle.dumps(kafkaio.NewTopic("t"))) == kafkaio.NewTopic("t")
 
 
 def test_a_frozen_object_cannot_be_changed_before_its_class_was_used() -> None:

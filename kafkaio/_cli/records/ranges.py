@@ -15,6 +15,7 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Batch, Consumer
+    from kafkaio._records.raw import RawBatch
 
 #: Options of a consumer that commits nothing, even if a profile has a group.
 NO_GROUP: Final[Mapping[str, object]] = {"group_id": None, "enable_auto_commit": False}
@@ -188,6 +189,18 @@ class BoundedReader:
                 yield None
             else:
                 yield self._cut(found)
+
+    async def raw_batches(self) -> AsyncIterator[RawBatch]:
+        """Yield record batches as they were fetched, up to the end.
+
+        The next batch finishes the one before.
+        """
+        if self._ends is not None and not self._ends:
+            return
+        # The ends of partitions that the group assigns later are looked up then.
+        until = None if self._ends is None else {**self._ends}
+        async for batch in self._consumer.raw_batches(until=until):
+            yield batch
 
     def _cut(self, batch: Batch) -> tuple[Batch, int | None]:
         """Return a batch and the end in it; stop the partition if it is reached."""

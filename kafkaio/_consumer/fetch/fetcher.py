@@ -91,6 +91,7 @@ class Fetcher:
                 self._start(node_id)
         if leaderless:
             self._cluster.request_refresh(*sorted(leaderless))
+        self._prepare()
         self.wake()
         for loop in self._loops.values():
             loop.side.wake()
@@ -109,6 +110,13 @@ class Fetcher:
         self._loops[node_id] = loop
         self._start_soon(loop.run, f"fetch from broker {node_id}")
         self._start_soon(loop.side.run, f"catch up with broker {node_id}")
+
+    def _prepare(self) -> None:
+        """Connect to leaders while the positions of their partitions are looked up."""
+        for tp in self._records.positions.waiting():
+            node_id = self._targets.brokers.node_of(tp)
+            if node_id is not None and node_id not in self._loops:
+                self._cluster.prepare(node_id, self.connection_class)
 
     def _ended(self, node_id: int) -> None:
         self._loops.pop(node_id, None)

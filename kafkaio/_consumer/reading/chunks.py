@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kafkaio._consumer.batch import (
     DecodedPiece,
@@ -45,6 +45,9 @@ from kafkaio.errors import (
     RecordTooLarge,
 )
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._records.raw import RawBatch
 
 PieceT = TypeVar("PieceT", bound=TablePiece)
 
@@ -375,6 +378,90 @@ class Chunks:
                 self._progress.begin(buffer, self._progress.turn)
                 return take(buffer, limit)
         return None
+
+    # Whole batches
+
+    def take_raw(self) -> RawBatch | None:
+        """Take the next record batch as it was fetched; None if there is none now.
+
+        Raises:
+            Exception: the error that comes next.
+        """
+        if (chunk := self._progress.turn.buffer) is not None:
+            self.turn_over(chunk)
+        ready = self._buffers.ready
+        while ready:
+            buffer = ready[0]
+            if buffer.left:
+                # The bytes of the batch are gone: only a part was read as records.
+                self._fetch_again(buffer)
+                continue
+            found = self._next_raw(buffer)
+            if found is None:
+                self._raise_failure(buffer)
+            elif ready and ready[0] is buffer:
+                ready.rotate(-1)
+            self._buffers.drop_if_empty(buffer)
+            if found is not None:
+                return found
+        return None
+
+    def _fetch_again(self, buffer: PartitionBuffer) -> None:
+        # From the position, which is in the middle of a batch.
+        self._progress.leave_partition(buffer.tp)
+        self._buffers.drop(buffer.tp)
+        self._positions.fetch_again(buffer.tp)
+        self._listener.fetch_more()
+        self._listener.made_room()
+
+    def _next_raw(self, buffer: PartitionBuffer) -> RawBatch | None:
+        tp = buffer.tp
+        while buffer.batches and buffer.broken is None:
+            batch, isolation, _ = buffer.batches[0]
+            position = self._positions[tp].position
+            end = self._ends.get(tp)
+            if end is not None and max(position, batch.base_offset) >= end:
+                self._reach_end(buffer, end)
+                return None
+            if self._checks_crcs and not self._is_sound(buffer, batch, position):
+                return None
+            try:
+                is_wanted = isolation.passes(batch) and batch.next_offset > position
+            except CorruptRecord as error:
+                self._break(buffer, error)
+                return None
+            if is_wanted and batch.count:
+                return self._hand_out_raw(buffer, batch, position, end)
+            self._buffers.pop_batch(buffer)
+            self._left_out(buffer, batch)
+        return None
+
+    def _hand_out_raw(
+        self,
+        buffer: PartitionBuffer,
+        batch: RecordBatch | LegacyBatch,
+        position: int,
+        end: int | None,
+    ) -> RawBatch:
+        # Imported late: few consumers read whole batches.
+        from kafkaio._records.raw import RawBatch
+
+        tp, epoch = buffer.tp, batch.leader_epoch
+        # First: a transaction holds the partition before anything of it is taken.
+        if self._progress.on_begin is not None:
+            self._progress.on_begin(tp)
+        number = self._ledger.number(tp)
+        place = position, batch.next_offset if end is None else end
+        raw = RawBatch(tp, batch, place, -1 if number is None else number)
+        self._buffers.pop_batch(buffer)
+        self._buffers.clear_chunk(buffer)
+        self._positions.advance(tp, raw.next_offset, epoch)
+        self._ledger.handed(tp, raw.next_offset, epoch)
+        self._progress.took_whole(tp, batch.count)
+        if raw.next_offset < batch.next_offset:
+            self._fetch_again(buffer)
+        self._listener.made_room()
+        return raw
 
     # One chunk
 

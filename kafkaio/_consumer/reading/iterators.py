@@ -40,6 +40,8 @@ from kafkaio.types import AnyRecord, Record, TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkaio._records.raw import RawBatch
+
 T = TypeVar("T")
 
 
@@ -334,6 +336,34 @@ class BatchIterator(_Gathering[Batch[K_co, V_co]], Generic[K_co, V_co]):
             kept, self._older = self._older(), older
             if kept is not None:
                 detach(kept)
+        return batch
+
+
+@public("kafkaio")
+class RawBatchIterator:
+    """Yields record batches as they were fetched; see ``Consumer.raw_batches``.
+
+    Args:
+        core: runs the reads.
+        reader: has the batches.
+        owner: kept alive with the iterator.
+    """
+
+    def __init__(self, core: ReadPort, reader: Reader, owner: object = None) -> None:
+        self._core = core
+        self._reader = reader
+        self._owner = owner
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RawBatch:
+        """Return the next batch. If cancelled, nothing was taken."""
+        return await until_closed(self._core, self._next)
+
+    async def _next(self) -> RawBatch:
+        batch = await self._core.read(self._reader.take_raw, _nothing)
+        assert batch is not None  # without a time limit
         return batch
 
 

@@ -172,6 +172,12 @@ class ReadProgress:
         """Note that the user asks a lane for records."""
         self._taken += 1
 
+    def took_whole(self, tp: TopicPartition, count: int) -> None:
+        """Note that the user takes a record batch of so many records as a whole."""
+        self._taken += 1
+        if self.on_handed is not None:
+            self.on_handed(tp, count)
+
     def leave(self) -> None:
         """Let the reader's handout take no more of the chunk, which stays there."""
         if (chunk := self.turn.buffer) is not None:

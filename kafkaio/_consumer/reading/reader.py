@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import AnyBatch, Batch, Piece, TablePiece, end_of, size_of
@@ -40,6 +40,9 @@ from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import is_replaced, now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._records.raw import RawBatch
 
 #: A partition, and the number of records taken by the end of a run of its records.
 Run: TypeAlias = tuple[TopicPartition, int]
@@ -483,6 +486,17 @@ class Reader:
                 number = -1 if number is None else number
                 return Batch(buffer.tp, pieces, number, frames)
         return None
+
+    def take_raw(self) -> RawBatch | None:
+        """Take the next record batch as it was fetched; None if there is none now.
+
+        Raises:
+            Exception: the error that comes next.
+        """
+        batch = self._chunks.take_raw()
+        if batch is not None:
+            self.interrupt()
+        return batch
 
     def take_pieces(
         self, max_records: int

@@ -30,6 +30,7 @@ from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     PlainStream,
     Poll,
+    RawBatchIterator,
     RecordIterator,
     TableIterator,
 )
@@ -267,6 +268,11 @@ class ThreadedCore:
         """Return an iterator over batches, which keeps ``owner`` alive."""
         self._core.check_open()
         return BatchIterator(self._reads(edge), self._core.reader, limit, wait, owner)
+
+    def raw_batches(self, owner: object, edge: Edge | None = None) -> RawBatchIterator:
+        """Return an iterator over raw batches, which keeps ``owner`` alive."""
+        self._core.check_open()
+        return RawBatchIterator(self._reads(edge), self._core.reader, owner)
 
     def tables(
         self,

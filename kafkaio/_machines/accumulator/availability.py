@@ -14,6 +14,7 @@ stalled partitions together take at most a share of the buffer
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import TypeAlias
 
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, TopicQueues
@@ -28,30 +29,71 @@ _NONE: frozenset[int] = frozenset()
 _SILENCE = 1.0
 #: Seconds until larger requests are tried again; size may not have been the cause.
 _LIMITED_FOR = 600.0
+#: Bytes in flight, in relation to those that a round trip carries. Twice as many keep a
+#: connection busy. A broker takes the requests of a connection one at a time, and each
+#: costs it some time whatever its size: so more in flight carry more.
+_GAIN = 4.0
+#: The weight of a later measurement that is less than the ones before.
+_FADING = 1 / 16
+
+#: A request in flight: when it was sent, its bytes, and the bytes in flight then, its
+#: own included.
+Flight: TypeAlias = tuple[float, int, int]
 
 
 class NodeState:
-    """One broker: its requests in flight, and which partition goes first.
+    """One broker: its requests in flight, how large they are, and what goes first.
+
+    Requests grow beyond ``max_request_size`` where more bytes must be in flight to keep
+    the connection busy, which is so with a distant broker. Answers come in order, so
+    the bytes in flight when a request is sent, its own included, are answered within
+    the time until its answer. Of that time only a part is the round trip; the rest is
+    spent in queues: the bytes that one round trip carries are so many less. They are
+    what has to be in flight, and more would only make the queues longer.
+
+    Args:
+        limits: the sizes.
 
     Attributes:
         in_flight: requests sent and not answered.
         first: counts up; modulo their number, the partition that is first next.
         largest: bytes of the largest request that is worth a try; infinity unless
             connections broke under larger ones.
+        request_size: bytes of the largest request that is useful.
+        latest: the request that was sent last.
     """
 
     __slots__ = (
+        "_bytes_in_flight",
+        "_carried",
+        "_limited_for",
         "_limited_until",
+        "_limits",
+        "_proven",
         "_quiet_since",
         "_ready_since",
+        "_round_trip",
         "first",
         "in_flight",
         "largest",
+        "latest",
+        "request_size",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.request_size: int = limits.max_request_size
+        self.latest: Flight = (0.0, 0, 0)
+        self._bytes_in_flight = 0
+        # Seconds of a round trip, without time in queues.
+        self._round_trip: float = _FOREVER
+        # Bytes that one round trip carries.
+        self._carried: float = 0.0
+        # Bytes of the largest request that was answered.
+        self._proven = limits.max_request_size
         self.largest: float = _FOREVER
         self._limited_until: float = 0.0
+        self._limited_for = _LIMITED_FOR
         self.in_flight: int = 0
         self.first: int = 0
         # Since when a batch has been ready and not sent; None if none is.
@@ -64,23 +106,63 @@ class NodeState:
         if self._ready_since is None:
             self._ready_since = now
 
-    def sent(self, now: float, partitions: int) -> None:
-        """Note that a request was sent, with a batch of so many partitions."""
+    def sent(self, now: float, partitions: int, size: int) -> None:
+        """Note that a request of ``size`` bytes was sent, with so many batches."""
         if not self.in_flight:
             self._quiet_since = now
         self.in_flight += 1
         self.first += partitions
         self._ready_since = None
+        self._bytes_in_flight += size
+        self.latest = (now, size, self._bytes_in_flight)
 
-    def answered(self, now: float) -> None:
-        """Note that a request was answered or lost."""
+    def ended(self, now: float, flight: Flight) -> None:
+        """Note that a request was lost, or has no answer."""
         self.in_flight -= 1
         self._quiet_since = now if self.in_flight else None
+        self._bytes_in_flight -= flight[1]
 
-    def limit_to(self, size: int, now: float) -> None:
+    def answered(self, now: float, flight: Flight) -> None:
+        """Note that a request was answered."""
+        self.in_flight -= 1
+        self._quiet_since = now if self.in_flight else None
+        sent_at, size, window = flight
+        self._bytes_in_flight -= size
+        spent = now - sent_at
+        if spent < self._round_trip:
+            self._round_trip = spent
+        elif window == size:
+            # It met no other request: the way may have become longer.
+            self._round_trip += (spent - self._round_trip) * _FADING
+        if window > self._limits.max_request_size:
+            self._measure(spent, size, window)
+
+    def _measure(self, spent: float, size: int, window: int) -> None:
+        """Set the size of requests by one that was sent while others were in flight."""
+        self._proven = max(self._proven, size)
+        now_carried = window * self._round_trip / spent if spent > 0 else 0.0
+        self._carried = max(now_carried, self._carried * (1 - _FADING))
+        limits = self._limits
+        useful = int(_GAIN * self._carried / limits.max_in_flight)
+        self.request_size = max(
+            limits.max_request_size, min(useful, limits.grown_request_size)
+        )
+
+    def broke(self, size: int, now: float) -> None:
+        """Note that the connection broke under a request of ``size`` bytes.
+
+        A broker closes the connection on a request that is larger than its
+        ``socket.request.max.bytes``. If the request was larger than all that were
+        answered, later ones are not, for twice as long each time.
+        """
+        if size > self._proven:
+            self.limit_to(self._proven, now, self._limited_for)
+            self._limited_for *= 2
+
+    def limit_to(self, size: int, now: float, seconds: float = _LIMITED_FOR) -> None:
         """Send no larger requests for a while: connections broke under one."""
         self.largest = min(self.largest, size)
-        self._limited_until = now + _LIMITED_FOR
+        self._limited_until = max(self._limited_until, now + seconds)
 
     def lift_limit(self, now: float) -> None:
         """Send larger requests again once that while is over."""
@@ -145,7 +227,7 @@ class Availability:
         """Return the state of a broker."""
         state = self.nodes.get(node_id)
         if state is None:
-            state = self.nodes[node_id] = NodeState()
+            state = self.nodes[node_id] = NodeState(self._limits)
         return state
 
     # The results of attempts.

@@ -8,8 +8,9 @@ Most records go into the open batch of their partition without a call of the
 accumulator (see `kafkaio._records._append`). Such a batch is *leased*: it is charged in
 advance with the bytes that it may still use. That is all up to its target size, or a
 share of the free memory where there are so many partitions that such charges would fill
-the buffer. When the lease ends, the unused part is returned. A lease ends before
-anything else is done with the batch.
+the buffer; for records without a key, which fill one partition at a time, only those
+with batches count. When the lease ends, the unused part is returned. A lease ends
+before anything else is done with the batch.
 """
 
 from __future__ import annotations
@@ -131,24 +132,39 @@ class Budget:
         Returns:
             The bytes that the record takes.
         """
-        added = batch.builder.size_bytes - before
+        builder = batch.builder
+        assert isinstance(builder, BatchBuilder)  # an encoded one takes no records
+        added = builder.size_bytes - before
         batch.charged += added
         self.used += added
         self.open_batches.taken += added
         if self._gate.may_lease():
-            self._lease(topic, batch)
+            self._lease(topic, batch, builder)
         else:
-            batch.builder.promise(0)
+            builder.promise(0)
         return added
 
-    def _lease(self, topic: TopicQueues, batch: ProduceBatch) -> None:
+    def _lease(
+        self, topic: TopicQueues, batch: ProduceBatch, builder: BatchBuilder
+    ) -> None:
         rest = self._limits.batch_size - batch.charged
         # With hundreds of partitions the buffer could not hold a whole batch for each.
-        others = max(topic.partition_count, len(self._active))
+        others = len(self._active)
+        if batch.partition.partition != topic.sticky.partition:
+            # Records with keys may come to all of them; those without fill the sticky
+            # one alone.
+            others = max(others, topic.partition_count)
         free = self._limits.buffer_memory - self.used
         if others > 1:  # the reserve for partitions that hold little is not leased
             free -= self._reserved
         share = free // others
+        sticky = topic.sticky
+        if batch.partition.partition == sticky.partition:
+            # Records without a key may use the reserve, because they leave a partition
+            # that is stalled. Without a lease each of them would come to the
+            # accumulator while the buffer is nearly full.
+            left = min(sticky.left, self._limits.buffer_memory - self.used)
+            share = max(share, left)
         if share >= rest:
             size, limit = rest, _NO_LIMIT
         else:
@@ -161,9 +177,9 @@ class Budget:
                 and self._is_held(topic, batch)
             )
         ):
-            batch.builder.promise(0)
+            builder.promise(0)
             return
-        batch.builder.promise(limit)
+        builder.promise(limit)
         batch.is_leased = True
         batch.charged += size
         self.used += size
@@ -171,7 +187,7 @@ class Budget:
         self.open_batches.open(
             *batch.partition,
             topic.partition_count,
-            (batch.builder, batch.receipt),
+            (builder, batch.receipt),
             limit,
         )
 
@@ -198,6 +214,7 @@ class Budget:
             self.withdraw(batch)
             # From now on the batch is charged for its records alone, so the builder
             # must not allocate ahead.
+            assert isinstance(batch.builder, BatchBuilder)  # else not leased
             batch.builder.promise(0)
 
     def end_leases(self) -> None:

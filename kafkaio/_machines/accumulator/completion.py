@@ -18,11 +18,12 @@ from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import (
     Backlog,
     PartitionQueue,
+    PlainRecord,
     ProduceBatch,
     Receipt,
 )
 from kafkaio._records.batch import BatchBuilder
-from kafkaio.errors import DeliveryTimeout
+from kafkaio.errors import CorruptRecord, DeliveryTimeout, RecordTooLarge
 
 _FOREVER = float("inf")
 
@@ -158,12 +159,14 @@ class Completion:
             may_be_written: whether the broker may have the batch; then its parts are
                 ambiguous, because it would not recognise them as duplicates.
         """
+        if (records := self._records_of(batch)) is None:
+            return
         builders: list[BatchBuilder] = []
         places: list[int] = []
         half = batch.builder.size_bytes // 2
         topic = self._backlog.topics[batch.partition.topic]
         topic.batch_size = min(topic.batch_size, half)
-        for record in batch.builder.records():
+        for record in records:
             if not builders or builders[-1].try_append(*record) < 0:
                 # The first record of a batch may exceed the target, so it always fits.
                 builders.append(self._new_builder(half))
@@ -188,9 +191,11 @@ class Completion:
             bad: the error of each of these records, by index.
             cause: the error of the batch.
         """
+        if (records := self._records_of(batch)) is None:
+            return
         builders: list[BatchBuilder] = []
         places: list[int] = []
-        for index, record in enumerate(batch.builder.records()):
+        for index, record in enumerate(records):
             if index in bad:
                 places.append(-1)
                 continue
@@ -199,6 +204,15 @@ class Completion:
             builders[0].try_append(*record)
             places.append(0)
         self._replace(batch, builders, places, bad, cause)
+
+    def _records_of(self, batch: ProduceBatch) -> Sequence[PlainRecord] | None:
+        """Return the records of a batch; fail it if they cannot be read."""
+        # Only those of a batch that was encoded elsewhere; nobody has decoded it yet.
+        try:
+            return list(batch.builder.records())
+        except (CorruptRecord, RecordTooLarge) as error:
+            self.failed(batch, error)
+            return None
 
     def _replace(
         self,

@@ -2,7 +2,8 @@
 
 The sender asks for the `Outbox.outlook`: which brokers have something to send now, and
 until when it may sleep. It then drains a broker: one batch of each of its partitions,
-for one request.
+for one request, whose size depends on how much the connection carries
+(`NodeState`).
 
 A batch may leave when it is full (or another one waits behind it), when it has
 lingered, when it was sent before, while a call flushes or waits for buffer memory, and
@@ -68,6 +69,11 @@ class Outbox:
         self._budget = budget
         self._availability = availability
         self.is_urgent = False
+
+    def leaders(self) -> set[int]:
+        """Return the brokers for which batches wait, sendable or not."""
+        queues = self._backlog.active.values()
+        return {queue.leader for queue in queues if queue.waiting and queue.leader >= 0}
 
     def outlook(self, now: float) -> Outlook:
         """Return which brokers have something to send now, and when to check again."""
@@ -138,16 +144,17 @@ class Outbox:
         taken: list[ProduceBatch] = []
         if node.largest != _FOREVER:
             node.lift_limit(now)
-        size, largest = 0, min(self._limits.max_request_size, node.largest)
+        size, largest = 0, min(node.request_size, node.largest)
         for queue in queues:
             if not queue.waiting:
                 continue
             batch = sendable(queue)
             if batch is None or batch.retry_at > now:
                 continue
-            size += batch.builder.size_bytes
-            if taken and size > largest:
+            added = batch.builder.size_bytes
+            if taken and size + added > largest:
                 break
+            size += added
             if batch.is_leased:
                 self._budget.end_lease(batch)
             queue.take(batch)
@@ -156,7 +163,7 @@ class Outbox:
                 topic.used_at = now
             taken.append(batch)
         if taken:
-            node.sent(now, len(taken))
+            node.sent(now, len(taken), size)
         return taken
 
     def partitions_to_add(self) -> list[TopicPartition]:

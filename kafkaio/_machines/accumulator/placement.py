@@ -24,6 +24,7 @@ from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import (
     Backlog,
+    BatchRecords,
     PartitionQueue,
     PlainRecord,
     ProduceBatch,
@@ -41,7 +42,7 @@ from kafkaio._machines.partitioner import (
 )
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
-from kafkaio._records.batch import BatchBuilder
+from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio.errors import (
     ArgumentValueError,
     KafkaError,
@@ -280,6 +281,42 @@ class Placement:
         is_stuck = self._availability.is_without_choice(queues)
         return None, TopicPartition(topic, -1) if is_stuck else None
 
+    # Whole batches
+
+    def new_builder(self, target_size: int) -> BatchBuilder:
+        """Return a builder for a batch that `put_batch` takes."""
+        return self._new_builder(target_size)
+
+    def put_batch(
+        self, tp: TopicPartition, records: BatchRecords, now: float
+    ) -> Receipt:
+        """Take in a batch for whose bytes memory was set aside.
+
+        It is sent as one: no record is added to it. Records that are taken in later are
+        written after it, so the open batch of the partition is sealed.
+        """
+        backlog = self._backlog
+        topic = backlog.topics.get(tp.topic) or self._begin_topic(tp.topic)
+        topic.used_at = now
+        queue = topic.queues.get(tp.partition) or self._begin_queue(topic, tp.partition)
+        if queue.waiting:
+            self._budget.end_lease(queue.waiting[-1])
+            queue.waiting[-1].is_sealed = True
+        receipt = self._new_receipt(*queue.partition, count=records.count)
+        rank = (next(queue.ranks),)
+        batch = ProduceBatch(queue.partition, rank, records, receipt, now)
+        batch.is_sealed = True
+        batch.charged = records.size_bytes
+        self._open_batches.taken += batch.charged
+        expires_at = min(now + self._limits.delivery_timeout, backlog.deadline)
+        backlog.expires_at = min(backlog.expires_at, expires_at)
+        queue.waiting.append(batch)
+        backlog.active[queue.partition] = queue
+        backlog.has_news = True
+        if records.compression is Compression.ZSTD:
+            backlog.has_zstd = True
+        return receipt
+
     # Rows of a table
 
     def turn(self, name: str, size: int, runs: int = 0) -> int:
@@ -434,6 +471,7 @@ class Placement:
         # A lease is charged in advance: it ends before the batch grows in another way.
         self._budget.withdraw(batch)
         builder = batch.builder
+        assert isinstance(builder, BatchBuilder)  # an encoded one is sealed
         before = builder.size_bytes
         if builder.try_append(*record) < 0:
             batch.is_sealed = True

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import count
 from operator import attrgetter
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -23,13 +23,22 @@ from kafkaio._machines.partitioner import PartitionTurns, StickyPartition
 from kafkaio._machines.sequence import UNNUMBERED, IdAndEpoch, PartitionSequence
 from kafkaio._records._impl import Receipt as Receipt
 from kafkaio._records.batch import BatchBuilder, PlainRecord as PlainRecord
+from kafkaio.protocol._message import Buffers
 from kafkaio.types import TopicPartition
 
+if TYPE_CHECKING:
+    from kafkaio._records.raw import EncodedBatch
+
 _FOREVER = float("inf")
+#: Bytes of a batch from which on its records are not copied.
+_VIEWED = 16_384
 
 #: A batch's place among those of its partition. The parts of a batch that was split
 #: take its place: (7,) < (7, 0) < (7, 1) < (8,).
 Rank: TypeAlias = tuple[int, ...]
+
+#: The records of a batch: written one after the other, or encoded already.
+BatchRecords: TypeAlias = "BatchBuilder | EncodedBatch"
 
 _by_rank = attrgetter("rank")
 
@@ -44,7 +53,8 @@ class ProduceBatch:
     Attributes:
         partition: the partition.
         rank: its place among the batches of the partition.
-        builder: the records.
+        builder: the records; a batch that was encoded elsewhere is sealed from the
+            beginning.
         receipt: the outcome, to which the deliveries of its records refer.
         created: time of its first record, in seconds.
         is_leased: whether records go into it past the accumulator, which has charged
@@ -100,7 +110,7 @@ class ProduceBatch:
         self,
         partition: TopicPartition,
         rank: Rank,
-        builder: BatchBuilder,
+        builder: BatchRecords,
         receipt: Receipt,
         created: float,
     ) -> None:
@@ -110,7 +120,7 @@ class ProduceBatch:
         self.is_uncertain: bool = False
         self.partition: TopicPartition = partition
         self.rank: Rank = rank
-        self.builder: BatchBuilder = builder
+        self.builder: BatchRecords = builder
         self.receipt: Receipt = receipt
         self.created: float = created
         self.is_leased: bool = False
@@ -133,18 +143,20 @@ class ProduceBatch:
         """Records in the batch."""
         return self.builder.count
 
-    def encode(self) -> bytes:
-        """Return the bytes of the batch, with its current sequence numbers."""
+    def encode(self) -> Buffers:
+        """Return the bytes of the batch, with its current sequence numbers.
+
+        Those of a large batch are its header and a view of its records: a copy would
+        take longer than all else, and as much memory.
+        """
         if self.identity is None:
-            data = self.builder.build()
+            parts = self.builder.build_parts()
         else:
-            data = self.builder.build(
-                producer_id=self.identity.producer_id,
-                producer_epoch=self.identity.epoch,
-                base_sequence=self.base_sequence,
+            parts = self.builder.build_parts(
+                self.identity.producer_id, self.identity.epoch, self.base_sequence
             )
-        self.wire_size = len(data)
-        return data
+        self.wire_size = len(parts[0]) + len(parts[1])
+        return b"".join(parts) if self.wire_size < _VIEWED else parts
 
     def __repr__(self) -> str:
         topic, partition = self.partition
@@ -350,6 +362,7 @@ class Backlog:
             batch in question is acknowledged: that would cost a check of every batch.
         deadline: when every batch expires, whatever its age: the end of a transaction.
             Infinity for never.
+        has_zstd: whether a batch that was encoded with zstd elsewhere was taken in.
         undesignated_bytes: bytes that records without a partition are charged with.
         queue_count: how many partitions were written to so far.
     """
@@ -361,6 +374,7 @@ class Backlog:
         "expires_at",
         "has_new_topic",
         "has_news",
+        "has_zstd",
         "queue_count",
         "topics",
         "undesignated_bytes",
@@ -374,6 +388,7 @@ class Backlog:
         self._unknown: dict[str, TopicQueues] = {}
         self.has_news: bool = False
         self.has_new_topic: bool = False
+        self.has_zstd: bool = False
         self.expires_at: float = _FOREVER
         self.deadline: float = _FOREVER
         self.undesignated_bytes: int = 0

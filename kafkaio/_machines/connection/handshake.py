@@ -15,7 +15,7 @@ from typing import Final
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
-from kafkaio.errors import UnsupportedVersion
+from kafkaio.errors import BrokerError, UnsupportedVersion
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
@@ -101,11 +101,26 @@ class VersionNegotiation:
         Returns:
             Whether to ask.
         """
-        known = self.versions.max_version(ApiKey.API_VERSIONS) or 0
-        if self._identity.cluster_id is None or known <= UNADDRESSED:
+        if not self._compares:
             return False
         self.version = UNADDRESSED + 1
         return True
+
+    def becomes(self, identity: ClientIdentity) -> ApiVersionsRequest | None:
+        """Expect another broker than so far.
+
+        Returns:
+            The request that asks whether it is that one; None if it does not compare.
+        """
+        self._identity = identity
+        # Lower for an address that hangs up on newer versions.
+        is_asked = self._compares and identity.first_version > UNADDRESSED
+        return self.request() if is_asked else None
+
+    @property
+    def _compares(self) -> bool:
+        known = self.versions.max_version(ApiKey.API_VERSIONS) or 0
+        return self._identity.cluster_id is not None and known > UNADDRESSED
 
     def receive(self, frame: Buffer) -> ApiVersionsResponse:
         """Take the answer.
@@ -119,12 +134,7 @@ class VersionNegotiation:
         assert self.version is not None
         response = decode_api_versions(self.version, frame)
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
-            raise broker_error(
-                response.error_code,
-                f"it is not broker {self._identity.node_id} of cluster "
-                f"{self._identity.cluster_id}: another one has the address",
-                api=ApiKey.API_VERSIONS,
-            )
+            raise another_broker(self._identity)
         if not response.error_code:
             check(response)
         self.version = next_attempt(self.version, response)
@@ -132,6 +142,16 @@ class VersionNegotiation:
             limits = self._identity.max_versions
             self.versions = ApiVersions.from_response(response, limits)
         return response
+
+
+def another_broker(expected: ClientIdentity) -> BrokerError:
+    """Make the error for an address that another broker has (KIP-1242)."""
+    return broker_error(
+        ErrorCode.REBOOTSTRAP_REQUIRED,
+        f"it is not broker {expected.node_id} of cluster {expected.cluster_id}: "
+        "another one has the address",
+        api=ApiKey.API_VERSIONS,
+    )
 
 
 #: The versions of ApiVersions to try at an address that hangs up instead of answering:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
     from kafkaio._machines.sasl.mechanism import MechanismPort, Work
     from kafkaio._machines.sasl.session import AuthenticatedSession
+    from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
 # Every request needs these two; a module's global is read in a fifth of the time.
 _READY: Final = ConnectionState.READY
@@ -175,6 +176,15 @@ class ConnectionMachine:
         if self.state is not _READY and self.state is not _REAUTHENTICATING:
             raise self._not_ready()
         return self.versions.usable(request, max_version)
+
+    def becomes(self, identity: ClientIdentity) -> ApiVersionsRequest | None:
+        """Take the other end, a bootstrap server so far, for a broker.
+
+        Returns:
+            A request to send, if the broker compares who it is taken for (KIP-1242).
+        """
+        self._identity = identity
+        return self._negotiation.becomes(identity)
 
     @property
     def is_busy(self) -> bool:

@@ -235,6 +235,7 @@ async def test_the_coordinator_says_why_a_group_stays(
 
 async def test_an_old_broker_is_named(cluster: FakeCluster, admin: Admin) -> None:
     cluster.limit_version(ApiKey.CREATE_TOPICS, 3)
+    cluster.drop_connections()
     with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.4"):
         await admin.create_topics([NewTopic("a")])
     assert not cluster.logged(ApiKey.CREATE_TOPICS)
@@ -254,6 +255,7 @@ async def test_topics_that_an_old_broker_knows_do_not_fail_with_others(
         )
 
     cluster.limit_version(ApiKey.DELETE_TOPICS, 5)
+    cluster.drop_connections()
     cluster.on(ApiKey.DELETE_TOPICS, delete)
     topic_id = UUID(int=7)
     with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.8") as caught:

@@ -67,6 +67,7 @@ def replace(
 def old(cluster: FakeCluster) -> FakeCluster:
     """Brokers of Kafka 2.2, which replace all configs of a resource."""
     cluster.limit_version(ApiKey.INCREMENTAL_ALTER_CONFIGS, -1)
+    cluster.drop_connections()
     cluster.on(ApiKey.DESCRIBE_CONFIGS, describe)
     cluster.on(ApiKey.ALTER_CONFIGS, replace)
     return cluster
@@ -153,6 +154,7 @@ async def test_the_release_that_lists_a_type(
     cluster: FakeCluster, kind: str, highest: int, release: str
 ) -> None:
     cluster.limit_version(ApiKey.LIST_CONFIG_RESOURCES, highest)
+    cluster.drop_connections()
     async with admin_of(cluster) as admin:
         with pytest.raises(UnsupportedVersion, match=f"needs Kafka {release}"):
             await admin.list_config_resources([kind])

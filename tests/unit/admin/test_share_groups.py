@@ -214,6 +214,7 @@ async def test_brokers_without_them(cluster: FakeCluster) -> None:
         ApiKey.DELETE_SHARE_GROUP_OFFSETS,
     ):
         cluster.limit_version(api, -1)
+        cluster.drop_connections()
     async with admin_of(cluster) as admin:
         for results in (
             await settled(admin.describe_share_groups(["g"])),

@@ -51,6 +51,7 @@ async def test_no_partition_has_a_leader(cluster: FakeCluster, by: str) -> None:
     fall_behind(cluster)
     if by == "metadata":
         cluster.limit_version(ApiKey.DESCRIBE_TOPIC_PARTITIONS, -1)
+        cluster.drop_connections()
     else:
         cluster.on(ApiKey.DESCRIBE_TOPIC_PARTITIONS, page(cluster))
     async with admin_of(cluster) as admin:

@@ -293,6 +293,7 @@ async def test_a_filter_that_brokers_are_too_old_for(
     needed: str,
 ) -> None:
     cluster.limit_version(ApiKey.LIST_TRANSACTIONS, highest)
+    cluster.drop_connections()
     async with admin_of(cluster) as admin:
         with pytest.raises(UnsupportedVersion, match=needed):
             await admin.list_transactions(**filters)  # type: ignore[arg-type]
@@ -445,6 +446,7 @@ async def test_partitions_without_an_answer(
     cluster: FakeCluster, world: Transactional
 ) -> None:
     cluster.limit_version(ApiKey.DESCRIBE_PRODUCERS, -1, node=1)
+    cluster.drop_connections()
     async with admin_of(cluster) as admin:
         with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2.8"):
             await admin.describe_producers([T0, T1])
@@ -604,6 +606,7 @@ async def test_old_brokers_cannot_tell_what_hangs(
 ) -> None:
     world.open(T0)
     cluster.limit_version(ApiKey.LIST_TRANSACTIONS, -1)
+    cluster.drop_connections()
     async with admin_of(cluster) as admin:
         with pytest.raises(UnsupportedVersion, match=r"needs Kafka 3.0"):
             await admin.find_hanging_transactions()
@@ -733,6 +736,7 @@ async def test_old_brokers_need_force(
 ) -> None:
     world.open(T1)
     cluster.limit_version(ApiKey.LIST_TRANSACTIONS, -1)
+    cluster.drop_connections()
     async with admin_of(cluster) as admin:
         with pytest.raises(UnsupportedVersion, match="force=True"):
             await admin.abort_transaction(T1, 5)

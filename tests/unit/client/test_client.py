@@ -134,7 +134,7 @@ async def test_closing_in_no_time_leaves_no_task_behind(cluster: FakeCluster) ->
 
         async def connect() -> None:
             with pytest.raises(ClosedError):
-                await client._cluster.connection(2, ConnectionClass.SHARED)
+                await client._cluster.connection(2, ConnectionClass.FETCH)
 
         group.start_soon(connect)
         await anyio.sleep(1)
@@ -237,6 +237,7 @@ async def test_a_crash_fails_waiters_with_its_cause(cluster: FakeCluster) -> Non
     cluster.on(ApiKey.LIST_GROUPS, HANG)
     client = client_of(cluster)
     await client.start()
+    await anyio.sleep(1)  # else the two requests share the new connection
     cluster.on(ApiKey.METADATA, HANG)
     heard: list[BaseException] = []
     client._cluster.add_crash_listener(heard.append)

@@ -367,7 +367,8 @@ async def test_one_request_that_gets_no_answer(
 
 async def test_a_coordinator_that_cannot_be_connected_to(cluster: FakeCluster) -> None:
     cluster.move_coordinator("g", 1, GROUP)
-    async with client_of(cluster) as client:
+    servers = cluster.bootstrap_servers[:1]
+    async with client_of(cluster, bootstrap_servers=servers) as client:
         rpc = CoordinatorRpc(client._cluster, GROUP, "g")
         rpc.forget()
         rpc.silent(RequestTimeout("nobody is known"))

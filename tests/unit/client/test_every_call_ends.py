@@ -269,6 +269,7 @@ def deafen(broker: Broker) -> None:
 
 async def throttled(broker: Broker, using: Any) -> None:
     """Let each answer demand a pause, and pause each connection that is open."""
+    await anyio.sleep(0.1)  # what the start has sent is answered
     for api in ApiKey:
         broker.faults.on(api, throttle(DAYS))
     cluster = getattr(using, "_cluster", None) or using._core.cluster

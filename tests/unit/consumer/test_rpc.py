@@ -44,6 +44,9 @@ class OneBroker:
         del kind, key
         self.forgotten.append(node_id)
 
+    def prepare(self, *_: object) -> None:
+        pass
+
     def close_connections(self, node_id: int, cause: KafkaError) -> None:
         assert "silent" in str(cause)
         self.hung_up.append(node_id)

@@ -135,6 +135,10 @@ class Harness:
         (batch,) = self.acc.outbox.drain(node, now)
         return batch
 
+    def answer(self, now: float, node: int = 0) -> None:
+        state = self.acc.availability.node(node)
+        state.answered(now, state.latest)
+
     def used(self) -> int:
         return self.acc.statistics().used_bytes
 
@@ -421,7 +425,7 @@ def test_a_batch_lingers_while_something_is_in_flight() -> None:
     assert h.acc.outbox.outlook(2.5).nodes == (0,)
     h.acc.outbox.is_urgent = False
     h.acc.completion.acknowledged(first, 0, -1)
-    h.acc.availability.node(0).answered(0.0)
+    h.answer(0.0)
     assert h.acc.outbox.outlook(2.5).nodes == (0,)
 
 
@@ -441,8 +445,30 @@ def test_a_node_takes_only_so_many_requests() -> None:
     h.put(1, b"x" * 150)
     h.put(1, b"x" * 150)
     assert h.acc.outbox.outlook(0.0).nodes == ()
-    h.acc.availability.node(0).answered(0.0)
+    h.answer(0.0)
     assert h.acc.outbox.outlook(0.0).nodes == (0,)
+
+
+def test_records_without_a_key_are_leased_up_to_the_end_of_the_buffer() -> None:
+    limits = replace(LARGE, batch_size=1_000_000, buffer_memory=4_000_000)
+    h = Harness({"t": [0] * 4}, limits=limits)
+    for partition in range(4):
+        h.put(partition)  # a lease for each
+    size = 0
+    through = 0
+    while True:
+        if h.acc.budget.open_batches.take("t", bytes(1_000), None, (), None, None):
+            size += 1_000
+            continue
+        try:
+            h.put(None, bytes(1_000))
+        except BufferFull:
+            break
+        through += 1
+    assert size > 3_900_000 - through * 1_000
+    assert h.acc.budget.used <= limits.buffer_memory
+    # One for each share of a partition and for each batch, and a few at the very end.
+    assert through < 120
 
 
 def test_partitions_take_turns_when_a_request_is_full() -> None:
@@ -542,7 +568,7 @@ def test_sent_again(is_idempotent: bool, how: str) -> None:
     h.put(0)
     batch = h.take()
     cause = ValueError("no")
-    h.acc.availability.node(0).answered(0.0)
+    h.answer(0.0)
     getattr(h.acc.completion, how)(batch, cause, 5.0)
     assert batch.cause is cause
     assert h.acc.outbox.outlook(4.0).wake_at == 5.0
@@ -796,7 +822,7 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     h.acc.completion.acknowledged(
         h.take(), 0, -1
     )  # from now on several may be under way
-    h.acc.availability.node(0).answered(0.0)
+    h.answer(0.0)
     h.put(0)
     on_wire = [h.take()]
     if is_idempotent:
@@ -808,7 +834,7 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     assert len({id(receipt) for receipt in receipts}) == 1
     assert h.acc.statistics().waiting_batches == 1
     h.acc.completion.acknowledged(on_wire[0], 1, -1)
-    h.acc.availability.node(0).answered(0.0)
+    h.answer(0.0)
     assert h.acc.outbox.outlook(0.0).nodes == (0,)
     assert h.take().count == 10
     assert [batch.encode() for batch in on_wire] == sent
@@ -1176,6 +1202,18 @@ def test_many_partitions_share_the_room() -> None:
     assert h.acc.budget.used == h.used()
 
 
+def test_records_without_a_key_need_no_room_for_the_other_partitions() -> None:
+    limits = replace(LIMITS, batch_size=8_000, buffer_memory=200_000)
+    h = Harness({"t": [0] * 1_000}, limits)
+    h.put(None)
+    sticky = h.acc.backlog.topics["t"].sticky.partition
+    batch = h.acc.backlog.topics["t"].queues[sticky].waiting[0]
+    assert batch.charged == 8_000
+    other = (sticky + 1) % 1_000
+    h.put(other)  # the other 999 may follow
+    assert h.acc.budget.open_batches.take("t", b"w", None, (), 1, other) is None
+
+
 def test_a_share_that_is_too_small_is_not_leased() -> None:
     h = Harness(limits=replace(LIMITS, batch_size=4_000, buffer_memory=4_000))
     h.put(None)
@@ -1433,7 +1471,7 @@ def test_what_is_not_admitted_never_leaves(steps: list[tuple[str, int]]) -> None
                 taken += 1
                 assert batch.partition in admitted
                 h.acc.completion.acknowledged(batch, taken, -1)
-                h.acc.availability.node(0).answered(0.0)
+                h.answer(0.0)
         else:
             h.acc.drop_unsent(aborted)
             assert h.acc.backlog.is_empty
@@ -1518,7 +1556,7 @@ def test_keyless_records_leave_a_leader_that_does_not_answer() -> None:
     assert h.put(None, now=1.0).partition == 0
     h.acc.outbox.outlook(2.0)
     assert h.put(None, now=2.0).partition == 1
-    h.acc.availability.node(0).answered(2.5)
+    h.answer(2.5)
     h.acc.outbox.outlook(2.5)
     assert h.acc.availability.usable(h.acc.backlog.topics["t"]) == (0, 1)
 
@@ -1688,7 +1726,7 @@ def stalled(leaders: list[int]) -> Harness:
         h.put(partition)
     for batch in h.acc.outbox.drain(0, 0.0):
         h.acc.completion.acknowledged(batch, 0, -1)
-    h.acc.availability.node(0).answered(0.0)
+    h.answer(0.0)
     h.acc.placement.learn(view({"t": leaders}, epoch=1))
     return h
 
@@ -1760,7 +1798,7 @@ def test_a_broker_that_is_silent_counts_as_no_progress() -> None:
     place = TopicPartition("t", 0)
     assert not h.acc.share.must_wait(place, 500, 0.5)
     assert h.acc.share.must_wait(place, 500, 1.5)
-    h.acc.availability.node(0).answered(1.6)
+    h.answer(1.6)
     assert not h.acc.share.must_wait(place, 500, 1.7)
 
 

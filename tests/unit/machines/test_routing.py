@@ -31,6 +31,7 @@ loads = st.lists(
         st.integers(0, 9),
         st.none() | st.integers(0, 5),
         st.sampled_from([0.0, 0.5]),
+        st.booleans(),
     ),
     unique_by=lambda load: load.node_id,
 )
@@ -44,7 +45,9 @@ def test_every_node_stands_in_the_order_once(nodes: list[NodeLoad], roll: float)
     assert sorted(order) == sorted(n.node_id for n in nodes)
     by_id = {n.node_id: n for n in nodes}
     busy = [by_id[n] for n in order if by_id[n].in_flight]
-    assert busy == sorted(busy, key=lambda n: (n.wait, n.in_flight))
+    assert busy == sorted(
+        busy, key=lambda n: (not n.is_new or n.wait > 0, n.wait, n.in_flight)
+    )
     idle = [n for n in nodes if n.in_flight == 0 and not n.wait]
     assert {n.node_id for n in idle} == set(order[: len(idle)])
 
@@ -60,6 +63,13 @@ def test_busy_brokers_share_the_work_when_there_are_a_few() -> None:
     nodes = [NodeLoad(0, 2), NodeLoad(1, 1), NodeLoad(2, 3), NodeLoad(3, None)]
     assert least_loaded_first(nodes, 0.0) == [1, 0, 2, 3]
     assert least_loaded_first(nodes[1:], 0.0) == [3, 1, 2]
+
+
+def test_a_new_connection_takes_what_follows_its_first_request() -> None:
+    nodes = [NodeLoad(0, 2, is_new=True), NodeLoad(1, None), NodeLoad(2, 1)]
+    assert least_loaded_first(nodes, 0.0) == [0, 1, 2]
+    throttled = [NodeLoad(0, 2, 0.5, is_new=True), NodeLoad(1, None)]
+    assert least_loaded_first(throttled, 0.0) == [1, 0]
 
 
 def test_equals_take_turns() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from kafkaio._config import ProducerConfig
+from kafkaio._net.memory import MAX_REQUEST_BYTES, MemoryTransport
+from kafkaio._net.transport import Dial, DialOptions, FrameSinkPort, TransportPort
 from kafkaio._producer import Producer, outcomes
 from kafkaio._producer.delivery import Delivery
 from kafkaio.errors import ClosedError, DeliveryTimeout, KafkaError
@@ -271,6 +275,60 @@ def test_the_size_of_a_request_under_which_connections_break_is_told() -> None:
                 ):
                     await producer.send("t", bytes(120_000))
                 await producer.send("t", bytes(90_000))
+
+    run(send())
+
+
+def distant(cluster: FakeCluster, round_trip: float) -> Dial:
+    """The cluster's Dial, over connections of which each byte takes its time."""
+
+    def carry() -> Callable[[Callable[[], None]], None]:
+        # A queue: timers of the same time may fire in any order.
+        under_way: deque[Callable[[], None]] = deque()
+
+        def later(arrive: Callable[[], None]) -> None:
+            under_way.append(arrive)
+            loop = asyncio.get_running_loop()
+            loop.call_later(round_trip / 2, lambda: under_way.popleft()())
+
+        return later
+
+    async def dial(
+        host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
+        client = MemoryTransport(options.max_frame_size, carry(), options.large)
+        server = MemoryTransport(MAX_REQUEST_BYTES, carry())
+        cluster.network.join(host, port, client, server, sink)
+        return client
+
+    return dial
+
+
+@pytest.mark.parametrize("limit", [10_000_000, 2_000_000])
+def test_requests_to_a_distant_broker_grow_and_a_refused_size_is_remembered(
+    limit: int,
+) -> None:
+    async def send() -> None:
+        async with FakeCluster(nodes=1, topics={"t": 6}) as cluster:
+            logs = Logs(cluster)
+            sizes = limit_requests(cluster, logs, limit)
+            config = ProducerConfig.of(cluster.bootstrap, {})
+            dial = distant(cluster, 0.05)
+            async with Producer.from_config(config, dial=dial) as producer:
+                await producer.send("t", b"first", partition=0)
+                for _ in range(120_000):
+                    await producer.enqueue("t", bytes(1_000))
+            written = [logs.values("t", partition) for partition in range(6)]
+            assert sum(map(len, written)) == 120_001
+            assert all(written)
+            refused = sum(size > limit for size in sizes)
+            if limit == 2_000_000:
+                # Those in flight at once; a size that is refused is not tried again.
+                assert 1 <= refused <= 5
+                assert max(sizes[len(sizes) // 2 :]) <= limit
+            else:
+                assert refused == 0
+                assert max(sizes) > 2_000_000
 
     run(send())
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import kafkaio
-from kafkaio._records._impl import accelerated, frame_batch
+from kafkaio._records._impl import accelerated, batch_header
 
 compiled = pytest.mark.skipif(not accelerated, reason="the codec is not compiled")
 
@@ -103,4 +103,4 @@ def test_a_batch_needs_all_of_its_producer() -> None:
     writer.try_append(1, b"k", b"v")
     for producer in ((), (1,), (1, 2)):
         with pytest.raises((IndexError, ValueError)):
-            frame_batch(writer, None, 0, -1, producer)
+            batch_header(writer, None, 0, -1, producer)

@@ -149,3 +149,34 @@ def test_the_highest_version_is_a_limit() -> None:
     for _ in range(5):
         assert versions.version(ADDRESS, 0.0) <= 1
         versions.hung_up(ADDRESS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "first_version", "announced", "is_asked"),
+    [
+        ("c", 5, 5, True),
+        # An older broker does not compare, and an address may hang up at version 5.
+        ("c", 5, 4, False),
+        ("c", 4, 5, False),
+        # Without the option nobody says who is expected.
+        (None, 5, 5, False),
+    ],
+)
+def test_a_bootstrap_server_that_becomes_a_broker_is_asked_who_it_is(
+    cluster_id: str | None, first_version: int, announced: int, *, is_asked: bool
+) -> None:
+    negotiation = VersionNegotiation(IDENTITY)
+    asked = negotiation.version
+    assert asked is not None
+    answer = ApiVersionsResponse(
+        api_keys=[ApiVersion(api_key=18, max_version=announced)]
+    )
+    frame = encode_response(answer, asked, 0)[4:]
+    negotiation.receive(frame)
+    expected = replace(
+        IDENTITY, cluster_id=cluster_id, first_version=first_version, node_id=7
+    )
+    request = negotiation.becomes(expected)
+    assert (request is not None) == is_asked
+    if request is not None:
+        assert (request.cluster_id, request.node_id) == (cluster_id, 7)

@@ -1,0 +1,245 @@
+"""``kafkaio copy --raw``: copies record batches as they were fetched."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, Self
+
+import anyio
+
+from kafkaio._cli.records.sending import FLUSH_SECONDS, SendSummary
+from kafkaio._cli.text.exits import Exit, short
+from kafkaio._runtime.clock import now
+from kafkaio.errors import KafkaError, RecordTooLarge
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from kafkaio._cli.records.ranges import BoundedReader
+    from kafkaio._cli.shell.progress import ProgressBar
+    from kafkaio._cli.shell.session import CommandSession
+    from kafkaio._consumer import Consumer
+    from kafkaio._producer import Producer
+    from kafkaio._producer.raw import RawDelivery
+    from kafkaio._records.raw import RawBatch
+    from kafkaio.types import RecordMetadata, TopicPartition
+
+#: Seconds between two commits. They bound what is copied twice after a crash.
+_COMMIT_SECONDS: Final = 5.0
+#: Pending deliveries at which the finished ones are counted.
+_CHECK_EVERY: Final = 50
+
+
+class OffsetRun(NamedTuple):
+    """Consecutive offsets that became consecutive offsets.
+
+    Attributes:
+        source: the first offset in the source.
+        target: the first offset in the destination.
+        records: how many they are.
+    """
+
+    source: int
+    target: int
+    records: int
+
+
+def offset_runs(
+    source: Sequence[int], written: Sequence[RecordMetadata]
+) -> Iterator[OffsetRun]:
+    """Yield the runs of offsets that went together.
+
+    Args:
+        source: offsets, ascending.
+        written: where the record of each of them is now, ascending.
+    """
+    if not source:
+        return
+    count, first, last = len(source), source[0], written[0].offset
+    if source[-1] - first == written[-1].offset - last == count - 1:
+        # A batch that was written as it was: the ends say it all.
+        yield OffsetRun(first, last, count)
+        return
+    begun = OffsetRun(first, last, 0)
+    for offset, place in zip(source, written, strict=True):
+        size = begun.records
+        if (offset, place.offset) == (begun.source + size, begun.target + size):
+            begun = begun._replace(records=size + 1)
+        else:
+            yield begun
+            begun = OffsetRun(offset, place.offset, 1)
+    yield begun
+
+
+class OffsetMap:
+    """Writes which offsets of the source became which of the destination.
+
+    Args:
+        path: the file; None to write nothing.
+        destination: name of the destination.
+    """
+
+    def __init__(self, path: Path | None, destination: str) -> None:
+        self._path = path
+        self._destination = destination
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        # Appended to, so that a copy which goes on with its group adds to the map.
+        if self._path is not None:
+            self._file = self._path.open("a", encoding="utf-8")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(
+        self,
+        source: TopicPartition,
+        offsets: Sequence[int],
+        written: Sequence[RecordMetadata],
+    ) -> None:
+        """Write a line for each run of records of one partition."""
+        if self._file is None:
+            return
+        for run in offset_runs(offsets, written):
+            line = {
+                "from": source.topic,
+                "to": self._destination,
+                "partition": source.partition,
+                "offset": run.source,
+                "to_offset": run.target,
+                "records": run.records,
+            }
+            self._file.write(json.dumps(line) + "\n")
+
+    def flush(self) -> None:
+        """Give the lines to the operating system."""
+        if self._file is not None:
+            self._file.flush()
+
+
+class RawCopier:
+    """Copies the batches of a consumer into the same partitions of another topic.
+
+    Args:
+        consumer: has the batches.
+        producer: writes them.
+        destination: the topic to write to.
+        offsets: gets the offsets that were acknowledged.
+        progress: shows the number of records.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        producer: Producer,
+        destination: str,
+        offsets: OffsetMap,
+        progress: ProgressBar,
+    ) -> None:
+        self._consumer = consumer
+        self._producer = producer
+        self._destination = destination
+        self._offsets = offsets
+        self._progress = progress
+        self._sent = SendSummary()
+        self._pending: deque[tuple[RawBatch, RawDelivery]] = deque()
+        # The offset after the last batch taken of each partition.
+        self._done: dict[TopicPartition, int] = {}
+
+    async def copy(
+        self, session: CommandSession, reader: BoundedReader, *, is_group: bool
+    ) -> SendSummary:
+        """Copy, and commit the offsets of acknowledged batches; return the result.
+
+        The first failure ends the copy, so that the group's offset stays before the
+        failed batch.
+        """
+        due = now() + _COMMIT_SECONDS
+        try:
+            async for batch in reader.raw_batches():
+                await self._send(batch)
+                if now() >= due:
+                    await self._settle(commits=is_group)
+                    due = now() + _COMMIT_SECONDS
+                if self._sent.failed:
+                    break
+            await self._settle(commits=is_group)
+        except BaseException:
+            # Ctrl+C arrives as a cancellation, which is over when this runs.
+            with suppress(KafkaError), anyio.move_on_after(FLUSH_SECONDS):
+                await self._settle(commits=is_group)
+            raise
+        finally:
+            self._report(session)
+        return self._sent
+
+    async def _send(self, batch: RawBatch) -> None:
+        try:
+            delivery = await self._producer.enqueue_raw(
+                batch, self._destination, batch.partition
+            )
+        except RecordTooLarge as error:
+            self._failed(batch, batch.count, error)
+            return
+        self._pending.append((batch, delivery))
+        self._done[batch.topic_partition] = batch.next_offset
+        if len(self._pending) >= _CHECK_EVERY:
+            while self._pending and self._pending[0][1].is_done:
+                await self._count(*self._pending.popleft())
+
+    async def _settle(self, *, commits: bool) -> None:
+        """Wait for the copies, and commit the offsets if no copy failed."""
+        # The order matters: an offset that is committed before its copy is acknowledged
+        # loses the batch in a crash.
+        await self._producer.flush()
+        while self._pending:
+            await self._count(*self._pending.popleft())
+        self._offsets.flush()
+        if not commits or self._sent.failed or not self._done:
+            return
+        assigned = self._consumer.assignment
+        await self._consumer.commit(
+            {tp: at for tp, at in self._done.items() if tp in assigned}
+        )
+        self._done.clear()
+
+    async def _count(self, batch: RawBatch, delivery: RawDelivery) -> None:
+        from kafkaio._producer import DeliveriesFailed
+
+        tp, offsets = batch.topic_partition, delivery.offsets
+        try:
+            written = await delivery
+        except DeliveriesFailed as error:
+            self._failed(batch, len(error.failures), next(iter(error.exceptions)))
+            offsets = [offsets[at] for at in error.delivered]
+            written = [*error.delivered.values()]
+        self._sent.records += len(written)
+        self._progress.add(len(written))
+        self._offsets.add(tp, offsets, written)
+
+    def _failed(self, batch: RawBatch, count: int, error: Exception) -> None:
+        self._sent.failed += count
+        self._sent.errors.append((batch.first_offset, error))
+
+    def _report(self, session: CommandSession) -> None:
+        for offset, error in self._sent.errors:
+            session.note(f"batch at offset {offset}: {short(error)}")
+        if self._sent.failed or self._pending:
+            unsettled = sum(len(delivery) for _, delivery in self._pending)
+            session.note(
+                f"{self._sent.records} records copied, {self._sent.failed} failed, "
+                f"{unsettled} are not acknowledged"
+            )
+            session.exit_with(Exit.PARTIAL if self._sent.records else Exit.FAILED)

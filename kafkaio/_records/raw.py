@@ -1,0 +1,277 @@
+"""Record batches as they were fetched, and as they are written again.
+
+`RawBatch` is what a consumer hands out instead of records. `EncodedBatch` is what a
+producer makes of it: the same compressed records under a header with the producer's own
+id, epoch and sequence number. It stands in the place of a `BatchBuilder`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Final
+
+from kafkaio._public import public
+from kafkaio._records._impl import crc32c
+from kafkaio._records._layout import (
+    ATTRIBUTES_OFFSET,
+    BATCH_HEADER_SIZE,
+    CRC_OFFSET,
+    LENGTH_END,
+    TRANSACTIONAL,
+    PlainRecord,
+)
+from kafkaio._records.batch import Batch, read_batches
+from kafkaio._records.compression import Compression, Decompressor
+from kafkaio._records.view import RecordBatch
+from kafkaio.types import Record, TimestampType, TopicPartition
+
+# Base offset, length, leader epoch, magic byte; the checksum follows.
+_PREFIX: Final = struct.Struct(">qiib")
+_CRC: Final = struct.Struct(">I")
+# What the checksum covers of the header: attributes, the delta of the last offset, two
+# timestamps, producer id, epoch, sequence number, number of records.
+_COVERED: Final = struct.Struct(">hiqqqhii")
+_MAGIC: Final = 2
+
+
+@public("kafkaio")
+class RawBatch:
+    """A record batch as it was fetched, compressed as its producer left it.
+
+    ``Consumer.raw_batches`` yields them, and ``Producer.send_raw`` writes them. It has
+    its own bytes, so it may be kept for any time. It is immutable.
+
+    Usually it stands for all of its records. Where reading began or ended in the middle
+    of a batch it stands for those from `first_offset` to before `next_offset` alone.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        base_offset: offset of the first record that the batch had when it was written.
+        last_offset: offset of the last one; compaction may have removed it since.
+        first_offset: the first offset that the batch stands for.
+        next_offset: the offset after the last one that it stands for; where reading
+            goes on.
+        count: number of records in the bytes.
+        compression_type: the codec: ``none``, ``gzip``, ``snappy``, ``lz4``, ``zstd``.
+        timestamp_type: who set the timestamps.
+        base_timestamp: the timestamp that those of the records are relative to, in
+            milliseconds.
+        max_timestamp: the greatest timestamp, or the broker's.
+        producer_id: id of the producer, -1 if it had none.
+        producer_epoch: epoch of the producer, -1 if it had none.
+        base_sequence: sequence number of the first record, -1 if it had none.
+        is_transactional: whether the batch was written in a transaction.
+        leader_epoch: epoch of the leader that appended it, -1 if unknown.
+        message_format: number of the message format: 2; 0 or 1 in topics of old
+            brokers.
+        size_bytes: size of the batch.
+        assignment: number of the assignment under which the batch was read.
+    """
+
+    __slots__ = (
+        "_batch",
+        "assignment",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "compression_type",
+        "count",
+        "first_offset",
+        "is_transactional",
+        "last_offset",
+        "leader_epoch",
+        "max_timestamp",
+        "message_format",
+        "next_offset",
+        "partition",
+        "producer_epoch",
+        "producer_id",
+        "size_bytes",
+        "timestamp_type",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        tp: TopicPartition,
+        batch: Batch,
+        place: tuple[int, int],
+        assignment: int = -1,
+    ) -> None:
+        batch.detach()
+        self._batch = batch
+        self.topic: str
+        self.partition: int
+        self.topic, self.partition = tp
+        first, end = place
+        self.base_offset: int = batch.base_offset
+        self.last_offset: int = batch.last_offset
+        self.first_offset: int = max(first, batch.base_offset)
+        self.next_offset: int = min(end, batch.next_offset)
+        self.count: int = batch.count
+        self.compression_type: str = batch.compression.name.lower()
+        self.timestamp_type: TimestampType = batch.timestamp_type
+        self.base_timestamp: int = batch.base_timestamp
+        self.max_timestamp: int = batch.max_timestamp
+        self.producer_id: int = batch.producer_id
+        self.producer_epoch: int = batch.producer_epoch
+        self.base_sequence: int = batch.base_sequence
+        self.is_transactional: bool = batch.is_transactional
+        self.leader_epoch: int = batch.leader_epoch
+        self.message_format: int = batch.magic
+        self.size_bytes: int = batch.size_bytes
+        self.assignment: int = assignment
+
+    def __repr__(self) -> str:
+        return (
+            f"<RawBatch {self.topic}-{self.partition} {self.compression_type} | "
+            f"{self.count} records, offsets {self.first_offset}-"
+            f"{self.next_offset - 1}, {self.size_bytes} bytes>"
+        )
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition of the batch."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the batch, header included; read-only."""
+        return memoryview(self._batch.raw)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether ``Producer.send_raw`` can write the compressed records as they are.
+
+        Otherwise it decompresses the batch and writes its records anew: if the batch
+        stands for a part of its records, has gaps that compaction left, has timestamps
+        of the broker, or has message format 0 or 1.
+        """
+        batch = self._batch
+        return (
+            isinstance(batch, RecordBatch)
+            and self.first_offset == self.base_offset
+            and self.next_offset == batch.next_offset
+            and 0 < self.count == self.last_offset - self.base_offset + 1
+            and self.timestamp_type is TimestampType.CREATE
+        )
+
+    def records(self) -> list[Record]:
+        """Return the records that the batch stands for, with bytes as keys and values.
+
+        They are decompressed with each call.
+
+        Raises:
+            CorruptRecord: the records cannot be decoded.
+            RecordTooLarge: they decompress to more than ``max_decompressed_batch_size``
+                of the consumer.
+        """
+        # With a decompressor of its own: that of the consumer may be in another thread.
+        limit = self._batch._max_decompressed
+        [batch] = read_batches(self.data, check_crcs=False, max_decompressed=limit)
+        cursor = batch.iterate(self.topic, self.partition, self.first_offset)
+        end = self.next_offset
+        return list(takewhile(lambda record: record.offset < end, cursor))
+
+
+class EncodedBatch:
+    """The records of a fetched batch, in the place of a producer's `BatchBuilder`.
+
+    Args:
+        batch: a whole one.
+        transactional: whether it becomes part of a transaction.
+
+    Attributes:
+        count: number of records.
+        size_bytes: size of the batch, exact.
+        first_timestamp: the timestamp that those of the records are relative to.
+        compression: the codec.
+    """
+
+    __slots__ = (
+        "_body",
+        "_head",
+        "_max_decompressed",
+        "compression",
+        "count",
+        "first_timestamp",
+        "size_bytes",
+    )
+
+    def __init__(self, batch: RawBatch, *, transactional: bool = False) -> None:
+        assert batch.is_whole
+        codec = batch._batch.compression
+        self.compression: Compression = codec
+        self.count: int = batch.count
+        self.size_bytes: int = batch.size_bytes
+        self.first_timestamp: int = batch.base_timestamp
+        self._max_decompressed = batch._batch._max_decompressed
+        # Not in the attributes: the mark of a delete horizon (KIP-534), which is the
+        # broker's. The records' timestamps are relative to it as to any other base.
+        attributes = codec | (TRANSACTIONAL if transactional else 0)
+        last = batch.last_offset - batch.base_offset
+        self._head = (attributes, last, batch.base_timestamp, batch.max_timestamp)
+        self._body: memoryview = batch.data[BATCH_HEADER_SIZE:]
+
+    def build(
+        self,
+        *,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        partition_leader_epoch: int = -1,
+    ) -> bytes:
+        """Return the batch, with the producer's state in its header."""
+        return b"".join(
+            self.build_parts(
+                producer_id, producer_epoch, base_sequence, partition_leader_epoch
+            )
+        )
+
+    def build_parts(
+        self,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        partition_leader_epoch: int = -1,
+    ) -> tuple[bytes, memoryview]:
+        """Return what ``build`` does as header and records, without copying these."""
+        header = bytearray(BATCH_HEADER_SIZE)
+        length = self.size_bytes - LENGTH_END
+        _PREFIX.pack_into(header, 0, 0, length, partition_leader_epoch, _MAGIC)
+        numbers = (producer_id, producer_epoch, base_sequence, self.count)
+        _COVERED.pack_into(header, ATTRIBUTES_OFFSET, *self._head, *numbers)
+        covered = crc32c(memoryview(header)[ATTRIBUTES_OFFSET:])
+        _CRC.pack_into(header, CRC_OFFSET, crc32c(self._body, covered))
+        return bytes(header), self._body
+
+    def records(self) -> Iterator[PlainRecord]:
+        """Yield the records, to split a batch that a broker refuses as too large.
+
+        Raises:
+            CorruptRecord: the records cannot be decoded.
+            RecordTooLarge: they decompress to more than the consumer allows.
+        """
+        batch = RecordBatch(self.build(), Decompressor(), self._max_decompressed)
+        for record in batch.iterate("", 0):
+            yield record.timestamp, record.key, record.value, record.headers
+
+    def __repr__(self) -> str:
+        codec = self.compression.name.lower()
+        return f"<EncodedBatch {codec} | {self.count} records, {self.size_bytes} bytes>"
+
+
+def plain_records(batch: RawBatch) -> Sequence[tuple[int, PlainRecord]]:
+    """Return the records that a batch stands for, each with its offset.
+
+    Raises:
+        CorruptRecord: the records cannot be decoded.
+        RecordTooLarge: they decompress to more than the consumer allows.
+    """
+    return [
+        (record.offset, (record.timestamp, record.key, record.value, record.headers))
+        for record in batch.records()
+    ]
