@@ -21,6 +21,8 @@ from kafkaio._client import Client, Leader
 from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._consumer import Consumer
 from kafkaio._producer import Producer
+from kafkaio._records.batch import encode_batch, read_batches
+from kafkaio._records.raw import RawBatch
 from kafkaio.admin import Admin
 from kafkaio.errors import KafkaError
 from kafkaio.protocol._api_keys import ApiKey
@@ -36,6 +38,9 @@ T = TopicPartition("t", 0)
 G = ["g"]
 ID = UUID(int=7)
 TABLE = pa.table({"value": pa.array([b"1"])})
+RAW = RawBatch(
+    T, *read_batches(encode_batch([(0, None, b"1", ())], base_offset=0)), (0, 1), 7
+)
 TOPIC = types.ConfigResource(types.ConfigResourceType.TOPIC, "t")
 ACL = types.AclBinding(
     types.AclResourceType.TOPIC, "t", "User:u", types.AclOperation.READ
@@ -56,11 +61,13 @@ PRODUCER: dict[str, Call] = {
     "client_instance_id": lambda it: it.client_instance_id(LIMIT),
     "close": lambda it: it.close(**WITHIN),
     "enqueue": lambda it: it.enqueue("other", b"1"),
+    "enqueue_raw": lambda it: it.enqueue_raw(RAW, "other", 0),
     "enqueue_table": lambda it: it.enqueue_table("other", TABLE),
     "flush": lambda it: queued(it, it.flush(LIMIT - 1)),
     "partitions_for": lambda it: it.partitions_for("other", LIMIT),
     "send": lambda it: it.send("t", b"1"),
     "send_many": lambda it: it.send_many("t", [b"1"]),
+    "send_raw": lambda it: it.send_raw(RAW, "t", 0),
     "send_table": lambda it: it.send_table("t", TABLE),
 }
 CONSUMER: dict[str, Call] = {
