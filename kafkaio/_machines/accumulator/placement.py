@@ -16,7 +16,7 @@ placed like records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from kafkaio._config import Partitioner
 from kafkaio._machines.accumulator.availability import Availability
@@ -130,7 +130,7 @@ class Chooser:
         self,
         topic: TopicQueues,
         partitions: Sequence[int],
-        active: Iterable[PartitionQueue],
+        active: Collection[PartitionQueue],
     ) -> int:
         """Draw the next sticky partition of a topic.
 
@@ -146,9 +146,13 @@ class Chooser:
         )
         if self._adaptive and is_known:
             share, name = topic.sticky.share, topic.name
+            # Both contain every queue of the topic with a batch that waits: the shorter
+            # one is walked. `active` is long with many topics, `topic.queues` with many
+            # partitions that were used once.
+            queues: Collection[PartitionQueue] = topic.queues.values()
             loads = {
                 queue.partition.partition: queue.load(share)
-                for queue in active
+                for queue in (queues if len(queues) < len(active) else active)
                 if queue.waiting and queue.partition.topic == name
             }
         return draw(partitions, loads, self._dice())

@@ -23,8 +23,9 @@ from kafkaio._machines.accumulator import (
     Receipt,
 )
 from kafkaio._machines.accumulator.gate import Gate
+from kafkaio._machines.accumulator.queue import PartitionQueue, TopicQueues
 from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
-from kafkaio._machines.partitioner import STICKY_BYTES
+from kafkaio._machines.partitioner import STICKY_BYTES, StickyPartition
 from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
@@ -1856,3 +1857,33 @@ def test_larger_requests_are_tried_again_after_a_while() -> None:
     h.acc.availability.node(0).limit_to(300, 0.0)
     assert len(h.acc.outbox.drain(0, 1.0)) == 1
     assert len(h.acc.outbox.drain(0, 601.0)) == 2
+
+
+def test_a_draw_walks_the_shorter_of_the_two_lists_of_queues() -> None:
+    def queue(topic: str, number: int, *, waits: bool) -> PartitionQueue:
+        made = PartitionQueue(TopicPartition(topic, number), None)
+        if waits:
+            builder = BatchBuilder(1_000)
+            builder.try_append(0, None, b"v" * 500, ())
+            receipt = Receipt(topic, number, count=1)
+            made.waiting.append(
+                ProduceBatch(made.partition, (0,), builder, receipt, 0.0)
+            )
+        return made
+
+    topic = TopicQueues("t", StickyPartition(100), 200, partition_count=2)
+    topic.queues = {n: queue("t", n, waits=n == 0) for n in range(2)}
+    others = [queue("u", n, waits=True) for n in range(5)]
+    waiting = [topic.queues[0]]
+    chooser = Chooser(lambda: 0.2)
+
+    # Partition 0 has the larger load. Without loads, 0.2 would draw it.
+    assert chooser.draw(topic, range(2), waiting) == 1
+    assert chooser.draw(topic, range(2), waiting + others) == 1
+    assert chooser.draw(topic, range(2), []) == 0
+
+    class Unwalked(list[PartitionQueue]):
+        def __iter__(self) -> Iterator[PartitionQueue]:
+            pytest.fail("the queues of all topics were walked")
+
+    assert chooser.draw(topic, range(2), Unwalked(waiting + others)) == 1
