@@ -102,16 +102,6 @@ async def test_the_codecs(value: str) -> None:
         assert output.decode() == f"{is_built and value != 'python'}\n"
 
 
-def test_the_figures_stand_in_performance_too() -> None:
-    figures = README.partition("## Figures")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (\w+): .*?\| (.*) \|$", figures, re.MULTILINE)
-    assert [name for name, _ in rows] == ["p1", "c1", "p4con", "l1"]
-    for name, cells in rows:
-        there = "\n".join(re.findall(rf"^\| {name}\b.*$", PERFORMANCE, re.MULTILINE))
-        for figure in filter(None, (cell.strip() for cell in cells.split("|"))):
-            assert re.search(rf"\b{re.escape(figure)}\b", there), (name, figure)
-
-
 @pytest.mark.parametrize("page", [README, INDEX, INSTALLATION])
 def test_a_release_changes_these_pages(page: str) -> None:
     is_released = ".dev" not in kafkaio.__version__
