@@ -21,7 +21,6 @@ ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
 INDEX = (ROOT / "docs" / "index.md").read_text()
 INSTALLATION = (ROOT / "docs" / "guide" / "installation.md").read_text()
-PERFORMANCE = (ROOT / "docs" / "performance.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
