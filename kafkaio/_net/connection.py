@@ -167,7 +167,7 @@ class Connection:
         sasl: Sasl | None = None,
         budget: ReceiveBudget | None = None,
     ) -> None:
-        self.broker = broker
+        self.broker: Broker = broker
         #: The broker's id; negative for a bootstrap server.
         self.node_id: int = broker.node_id
         self.connection_class = connection_class
@@ -423,7 +423,8 @@ class Connection:
             broker: the broker that is at the address of the bootstrap server.
             identity: how the client presents itself there.
         """
-        self.broker, self.node_id = broker, broker.node_id
+        self.broker = broker
+        self.node_id = broker.node_id
         self._peer = identity.peer
         check = self._machine.becomes(identity)
         if check is not None:
