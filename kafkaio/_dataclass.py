@@ -4,8 +4,9 @@ The standard library compiles the methods of a dataclass when the class is defin
 takes up to half a millisecond for each class, and most of the time that a module of
 dataclasses takes to load; yet a program uses few of the classes that it loads, and of
 most of these the constructor alone. So `dataclass` here defines the class with its
-slots alone. ``__init__`` is compiled when the first object is made. The other methods
-need no compiler, and are made when they are first used. What tools ask for
+slots alone. ``__init__`` is compiled when the first object is made, ``__eq__`` and
+``__hash__`` when they are first used. The other methods need no compiler, and are made
+when they are first used, too. What tools ask for
 (``__dataclass_fields__``, ``__replace__``) comes from the standard library.
 
 `constructor` is for those who make thousands of a frozen one at a time.
@@ -17,7 +18,6 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError
-from operator import attrgetter
 from reprlib import recursive_repr
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -221,7 +221,7 @@ def _compiled(
     names: Mapping[str, object],
     target: type,
 ) -> Any:
-    keywords = ["*", *parameters[True]] if parameters[True] else []
+    keywords = ["*", *parameters[True]] if parameters.get(True) else []
     signature = ", ".join([*parameters[False], *keywords])
     body = "\n  ".join(lines) or "pass"
     text = (
@@ -249,36 +249,28 @@ def _repr(maker: _Maker) -> object:
     return __repr__
 
 
-def _values(names: Iterable[str]) -> Callable[[object], object]:
-    # The values of an object in a tuple, or something that is equal if they are.
-    chosen = tuple(names)
-    if len(chosen) > 1:
-        return attrgetter(*chosen)
-    return lambda self: tuple(getattr(self, name) for name in chosen)
+def _tuple_of(owner: str, names: Iterable[str]) -> str:
+    return "(" + "".join(f"{owner}.{name}, " for name in names) + ")"
 
 
 def _eq(maker: _Maker) -> object:
-    values = _values(field.name for field in maker.fields() if field.compare)
-
-    def __eq__(self: object, other: object) -> bool:
-        if type(other) is type(self):
-            return values(self) == values(other)
-        return NotImplemented
-
-    return __eq__
+    names = [field.name for field in maker.fields() if field.compare]
+    lines = [
+        "if type(other) is type(self):",
+        f" return {_tuple_of('self', names)} == {_tuple_of('other', names)}",
+        "return NotImplemented",
+    ]
+    return _compiled("__eq__", {False: ["self", "other"]}, lines, {}, maker.target)
 
 
 def _hash(maker: _Maker) -> object:
-    values = _values(
+    names = [
         field.name
         for field in maker.fields()
         if (field.compare if field.hash is None else field.hash)
-    )
-
-    def __hash__(self: object) -> int:
-        return hash(values(self))
-
-    return __hash__
+    ]
+    lines = [f"return hash({_tuple_of('self', names)})"]
+    return _compiled("__hash__", {False: ["self"]}, lines, {}, maker.target)
 
 
 def _setattr(maker: _Maker) -> object:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from kafkaio._client.metadata import MetadataUpdater
-from kafkaio._client.nodes import Nodes
+from kafkaio._client.nodes import ASKED, SILENCE, Nodes
 from kafkaio._client.retry import race
 from kafkaio._machines.coordinators import (
     CoordinatorCache,
@@ -32,10 +32,6 @@ from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.protocol._broker_errors import broker_error
 
 _Key = tuple[CoordinatorKind, str]
-#: The most brokers that a lookup asks, and the seconds after which the next one is
-#: asked beside one that has not answered.
-_ASKED: Final = 2
-_HEAD_START: Final = 1.0
 #: The most keys that are looked up before they are needed.
 _EXPECTED: Final = 100
 
@@ -140,7 +136,7 @@ class CoordinatorFinder:
     async def _look_up(self, kind: CoordinatorKind, keys: list[str]) -> None:
         # A broker that hangs keeps its connection open: only another one can answer.
         ask = partial(self._ask, kind, keys, set[int]())
-        answers, failures = await race([ask] * _ASKED, _HEAD_START)
+        answers, failures = await race([ask] * ASKED, SILENCE)
         if not answers:
             for key in keys:
                 self._end((kind, key), failures[0])

@@ -16,7 +16,8 @@ from math import inf
 
 import anyio
 
-from kafkaio._client.nodes import Nodes
+from kafkaio._client.nodes import ASKED, SILENCE, Nodes
+from kafkaio._client.retry import hedged
 from kafkaio._config import ClientConfig
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import (
@@ -271,7 +272,20 @@ class MetadataUpdater:
         return await self._ask_any(ask)
 
     async def _ask_any(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
-        connection = await self._nodes.any_connection()
+        """Ask the broker that can answer soonest; if it is silent, another one, too."""
+        first = await self._nodes.any_connection()
+        if len(self._nodes.known) < ASKED:
+            return await self._ask(ask, first)
+
+        async def ask_another() -> tuple[MetadataResponse, int]:
+            another = await self._nodes.any_connection({first.node_id})
+            return await self._ask(ask, another)
+
+        return await hedged(partial(self._ask, ask, first), ask_another, SILENCE)
+
+    async def _ask(
+        self, ask: RefreshRequest, connection: Connection
+    ) -> tuple[MetadataResponse, int]:
         if self._config.bootstrap_controllers:
             return await self._ask_controller(connection), RELIABLE_EPOCHS_SINCE
         request = MetadataRequest(
@@ -318,7 +332,8 @@ class MetadataUpdater:
         self, connection: Connection, request: Request[ResponseT], version: int
     ) -> ResponseT:
         timeout = self._config.request_timeout_ms / 1000
-        self._late = partial(connection.why_late, "Metadata")
+        if self._late == self._nodes.why_late:  # else it tells of the first one asked
+            self._late = partial(connection.why_late, "Metadata")
         try:
             return await connection.call(request, timeout=timeout, max_version=version)
         except (ConnectionLost, RequestTimeout) as error:

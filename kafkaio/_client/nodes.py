@@ -22,6 +22,10 @@ from kafkaio.types import Broker
 
 #: Seconds that one broker gets before the next one is connected to as well.
 HEAD_START: Final = 0.5
+#: The most brokers that one question goes to, and the seconds after which the next one
+#: is asked beside one that has not answered.
+ASKED: Final = 2
+SILENCE: Final = 1.0
 #: Requests in flight behind which one is sent before another broker is connected to.
 _BEHIND: Final = 2
 #: Brokers without a connection that one choice considers, from a random place on. A

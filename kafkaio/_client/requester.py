@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import assert_never
 
 from kafkaio._client.destinations import (
@@ -14,7 +15,8 @@ from kafkaio._client.destinations import (
     TransactionCoordinator,
 )
 from kafkaio._client.metadata import MetadataUpdater
-from kafkaio._client.retry import Attempts, RetryLater, RetryPolicy
+from kafkaio._client.nodes import SILENCE
+from kafkaio._client.retry import Attempts, RetryLater, RetryPolicy, hedged
 from kafkaio._client.router import Router
 from kafkaio._config import ClientConfig
 from kafkaio._machines.reactions import reaction
@@ -33,6 +35,23 @@ _CONNECTION_CLASSES = {
     ApiKey.SYNC_GROUP: ConnectionClass.COORDINATOR,
 }
 
+#: Requests to any broker that change nothing, and so may be sent to two.
+_READING = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    }
+)
+
 #: Seconds that a coordinator may take beyond the group's rebalance timeout.
 JOIN_MARGIN = 5.0
 
@@ -43,7 +62,8 @@ class Requester:
     A request is repeated after an answer only if the answer says, for each item in it,
     that the broker is the wrong one: then nothing took effect (see
     `kafkaio._machines.routing.misrouted`). The answer of a broker that was named by its
-    id is always returned.
+    id is always returned. If any broker can answer, the request changes nothing, and
+    one broker is silent for a second, another one is asked beside it.
 
     Args:
         config: the client's options.
@@ -97,6 +117,23 @@ class Requester:
         attempts.stage = "it waits for a connection"
         attempts.held = self._router.why_unlocated
         node_id = await self._router.locate(to)
+        ask = partial(self._ask, request, to, attempts)
+        is_reading = to is AnyBroker.ANY and request.API_KEY in _READING
+        if not is_reading or not self._router.has_choice:
+            return await ask(node_id)
+
+        async def ask_another() -> ResponseT:
+            return await ask(await self._router.another(node_id))
+
+        return await hedged(partial(ask, node_id), ask_another, SILENCE)
+
+    async def _ask(
+        self,
+        request: Request[ResponseT],
+        to: Destination,
+        attempts: Attempts,
+        node_id: int,
+    ) -> ResponseT:
         connection = await self._router.connection(
             node_id,
             _CONNECTION_CLASSES.get(ApiKey(request.API_KEY), ConnectionClass.SHARED),

@@ -17,7 +17,7 @@ failure in between, has its own loop and calls `Attempts.pause`::
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from math import inf
 from typing import Self, TypeVar
 
@@ -376,3 +376,42 @@ async def race(
         # Nobody would take the results of the attempts that still run.
         group.cancel_scope.cancel()
     return won, failures
+
+
+async def hedged(
+    first: Callable[[], Awaitable[T]],
+    another: Callable[[], Awaitable[T]],
+    head_start: float,
+) -> T:
+    """Run an attempt, and another one beside it if it takes long.
+
+    Args:
+        first: the attempt. If it fails within the head start, the other never begins.
+        another: the other attempt.
+        head_start: seconds until the other attempt begins.
+
+    Returns:
+        The result of the first to succeed; the other one is cancelled.
+
+    Raises:
+        KafkaError: the first failure; if both run, both have failed.
+    """
+    has_failed = False
+
+    async def run_first() -> T:
+        nonlocal has_failed
+        try:
+            return await first()
+        except KafkaError:
+            has_failed = True
+            raise
+
+    def attempts() -> Iterator[Callable[[], Awaitable[T]]]:
+        yield run_first
+        if not has_failed:
+            yield another
+
+    won, failures = await race(attempts(), head_start)
+    if won:
+        return won[0]
+    raise failures[0]

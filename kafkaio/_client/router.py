@@ -19,7 +19,7 @@ from kafkaio._client.destinations import (
 )
 from kafkaio._client.finder import CoordinatorFinder
 from kafkaio._client.metadata import MetadataUpdater
-from kafkaio._client.nodes import Nodes
+from kafkaio._client.nodes import ASKED, Nodes
 from kafkaio._client.retry import RetryLater
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import Reaction
@@ -170,6 +170,15 @@ class Router:
                 return await self._finder.find(*_coordinator(to))
             case never:
                 assert_never(never)
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether any of several brokers can answer what any broker can."""
+        return len(self._nodes.known) >= ASKED
+
+    async def another(self, node_id: int) -> int:
+        """Return a broker to ask beside one that is silent."""
+        return (await self._nodes.any_connection({node_id})).node_id
 
     def _unlisted(self, node_id: int) -> RetryLater:
         listed = ", ".join(map(str, sorted(self._nodes.known))) or "none yet"
