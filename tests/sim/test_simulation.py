@@ -80,7 +80,7 @@ def a_position_moved_by_a_stale_reply(patch: pytest.MonkeyPatch) -> None:
         pytest.param(
             a_commit_after_giving_up,
             {"committed after release"},
-            Scenario(seed=1, seconds=300, fault_every=20),
+            Scenario(seed=2, seconds=300, fault_every=20),
             id="commit after giving up",
         ),
         pytest.param(
