@@ -268,9 +268,17 @@ class TcpListener:
 
     async def close(self) -> None:
         """Stop listening, and end handshakes; open connections stay."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        server, self._server = self._server, None
+        if server is not None:
+            loop = asyncio.get_running_loop()
+            if isinstance(loop, asyncio.SelectorEventLoop):
+                # A connection that was just accepted gets its transport in the next
+                # turn of the loop. Before Python 3.12 that fails if the server is
+                # closed by then, and the connection stays open.
+                for sock in server.sockets:
+                    loop.remove_reader(sock)
+                await asyncio.sleep(0)
+            server.close()
         for shaking in list(self._shaking):
             shaking.abort()
 
