@@ -17,6 +17,7 @@ from kafkaio import Client, Consumer, OffsetRange, Producer
 from kafkaio._client import Leader
 from kafkaio._client.client import cluster_of
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import wall_ms
 from kafkaio.arrow import read_ranges
 from kafkaio.errors import OffsetOutOfRange, UnknownTopicOrPartition
 from kafkaio.protocol.messages.delete_records import (
@@ -362,12 +363,13 @@ async def test_what_clients_look_up(real_kafka: Kafka, topic: TopicFactory) -> N
     servers, name = real_kafka.bootstrap_servers, topic(partitions=2)
     first, second = TopicPartition(name, 0), TopicPartition(name, 1)
     group = f"ranges-{uuid.uuid4()}"
+    early = wall_ms() - 10_000  # a broker deletes what is too old before the marker
     async with (
         Producer(servers, transactional_id=group) as producer,
         Client(servers) as client,
     ):
         async with producer.transaction() as tx:
-            for time in (1_000, 2_000):
+            for time in (early, early + 1_000):
                 await tx.send(name, b"v", partition=0, timestamp=time)
             offsets = {first: OffsetAndMetadata(1, "mark")}
             await tx.commit_offsets(GroupMetadata(group), offsets)
@@ -386,7 +388,7 @@ async def test_what_clients_look_up(real_kafka: Kafka, topic: TopicFactory) -> N
             while ends != [3, 0]:  # two records and, soon, a marker
                 places = (await client.offsets(dict.fromkeys(both, "latest"))).values()
                 ends = [-1 if at is None else at.offset for at in places]
-        moments = await client.offsets({first: 1_001, second: 1_001})
+        moments = await client.offsets({first: early + 1, second: early + 1})
         assert [at and at.offset for at in moments.values()] == [1, None]
 
 
