@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, Self
 
-import anyio
-
-from kafkaio._cli.records.sending import FLUSH_SECONDS, SendSummary
-from kafkaio._cli.text.exits import Exit, short
+from kafkaio._cli.records.sending import (
+    COMMIT_SECONDS,
+    SendSummary,
+    commit_copied,
+    to_the_end,
+)
 from kafkaio._runtime.clock import now
-from kafkaio.errors import KafkaError, RecordTooLarge
+from kafkaio.errors import RecordTooLarge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from kafkaio._records.raw import RawBatch
     from kafkaio.types import RecordMetadata, TopicPartition
 
-#: Seconds between two commits. They bound what is copied twice after a crash.
-_COMMIT_SECONDS: Final = 5.0
 #: Pending deliveries at which the finished ones are counted.
 _CHECK_EVERY: Final = 50
 
@@ -166,23 +166,16 @@ class RawCopier:
         The first failure ends the copy, so that the group's offset stays before the
         failed batch.
         """
-        due = now() + _COMMIT_SECONDS
-        try:
+        due = now() + COMMIT_SECONDS
+        settle = partial(self._settle, commits=is_group)
+        async with to_the_end(settle, partial(self._report, session)):
             async for batch in reader.raw_batches():
                 await self._send(batch)
                 if now() >= due:
-                    await self._settle(commits=is_group)
-                    due = now() + _COMMIT_SECONDS
+                    await settle()
+                    due = now() + COMMIT_SECONDS
                 if self._sent.failed:
                     break
-            await self._settle(commits=is_group)
-        except BaseException:
-            # Ctrl+C arrives as a cancellation, which is over when this runs.
-            with suppress(KafkaError), anyio.move_on_after(FLUSH_SECONDS):
-                await self._settle(commits=is_group)
-            raise
-        finally:
-            self._report(session)
         return self._sent
 
     async def _send(self, batch: RawBatch) -> None:
@@ -191,7 +184,7 @@ class RawCopier:
                 batch, self._destination, batch.partition
             )
         except RecordTooLarge as error:
-            self._failed(batch, batch.count, error)
+            self._sent.add_failure(batch.first_offset, error, batch.count)
             return
         self._pending.append((batch, delivery))
         self._done[batch.topic_partition] = batch.next_offset
@@ -209,10 +202,7 @@ class RawCopier:
         self._offsets.flush()
         if not commits or self._sent.failed or not self._done:
             return
-        assigned = self._consumer.assignment
-        await self._consumer.commit(
-            {tp: at for tp, at in self._done.items() if tp in assigned}
-        )
+        await commit_copied(self._consumer, self._done)
         self._done.clear()
 
     async def _count(self, batch: RawBatch, delivery: RawDelivery) -> None:
@@ -222,24 +212,14 @@ class RawCopier:
         try:
             written = await delivery
         except DeliveriesFailed as error:
-            self._failed(batch, len(error.failures), next(iter(error.exceptions)))
+            first = next(iter(error.exceptions))
+            self._sent.add_failure(batch.first_offset, first, len(error.failures))
             offsets = [offsets[at] for at in error.delivered]
             written = [*error.delivered.values()]
         self._sent.records += len(written)
         self._progress.add(len(written))
         self._offsets.add(tp, offsets, written)
 
-    def _failed(self, batch: RawBatch, count: int, error: Exception) -> None:
-        self._sent.failed += count
-        self._sent.errors.append((batch.first_offset, error))
-
     def _report(self, session: CommandSession) -> None:
-        for offset, error in self._sent.errors:
-            session.note(f"batch at offset {offset}: {short(error)}")
-        if self._sent.failed or self._pending:
-            unsettled = sum(len(delivery) for _, delivery in self._pending)
-            session.note(
-                f"{self._sent.records} records copied, {self._sent.failed} failed, "
-                f"{unsettled} are not acknowledged"
-            )
-            session.exit_with(Exit.PARTIAL if self._sent.records else Exit.FAILED)
+        unsettled = sum(len(delivery) for _, delivery in self._pending)
+        self._sent.report(session, "copied", unsettled, "batch at offset")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -17,7 +18,9 @@ from kafkaio.errors import KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
     from kafkaio._cli.shell.session import CommandSession
+    from kafkaio._consumer import Consumer
     from kafkaio._producer import Delivery, Producer
+    from kafkaio.types import TopicPartition
 
 #: The output of ``copy`` and ``replay``.
 SENT: Final = Document(
@@ -28,7 +31,9 @@ _CHECK_EVERY: Final = 1000
 #: The most failures that are printed. A cluster that is down fails all records alike.
 _SHOWN: Final = 10
 #: Seconds to wait for acknowledgements when the command is interrupted.
-FLUSH_SECONDS: Final = 10.0
+_FLUSH_SECONDS: Final = 10.0
+#: Seconds between two commits of a copy. They bound what is copied twice after a crash.
+COMMIT_SECONDS: Final = 5.0
 
 
 @dataclass
@@ -40,12 +45,71 @@ class SendSummary:
         failed: records that failed.
         partitions: acknowledged records by topic and partition.
         errors: the first failures, each with the number of the record.
+        more: failures after these.
     """
 
     records: int = 0
     failed: int = 0
     partitions: dict[tuple[str, int], int] = field(default_factory=dict)
     errors: list[tuple[int, Exception]] = field(default_factory=list)
+    more: int = 0
+
+    def add_failure(self, number: int, error: Exception, count: int = 1) -> None:
+        """Count records that failed; the first few errors are kept."""
+        self.failed += count
+        if len(self.errors) < _SHOWN:
+            self.errors.append((number, error))
+        else:
+            self.more += 1
+
+    def report(
+        self, session: CommandSession, what: str, unsettled: int, kind: str = "record"
+    ) -> None:
+        """Print the failures, and set the exit code for them.
+
+        Args:
+            session: the command.
+            what: the participle for messages: ``sent``.
+            unsettled: the number of records that are neither acknowledged nor failed.
+            kind: what the numbers of ``errors`` count.
+        """
+        for number, error in self.errors:
+            session.note(f"{kind} {number}: {short(error)}")
+        if self.more:
+            session.note(f"and {self.more} more")
+        if self.failed or unsettled:
+            lost = f"{self.failed} failed, {unsettled} are not acknowledged"
+            session.note(f"{self.records} records {what}, {lost}")
+            session.exit_with(Exit.PARTIAL if self.records else Exit.FAILED)
+
+
+@asynccontextmanager
+async def to_the_end(
+    finish: Callable[[], Awaitable[None]], report: Callable[[], None]
+) -> AsyncIterator[None]:
+    """Finish after a block, and report.
+
+    If the block is interrupted or fails, it waits for ten seconds at most.
+    """
+    try:
+        yield
+        await finish()
+    except BaseException:
+        # Ctrl+C arrives as a cancellation, which is over when this runs: the await
+        # below is possible. The first error is the one that is raised.
+        with suppress(KafkaError), anyio.move_on_after(_FLUSH_SECONDS):
+            await finish()
+        raise
+    finally:
+        report()
+
+
+async def commit_copied(consumer: Consumer, done: Mapping[TopicPartition, int]) -> None:
+    """Commit the offsets after what was copied."""
+    # A partition that was revoked meanwhile belongs to another member, which copies
+    # again from the last commit.
+    assigned = consumer.assignment
+    await consumer.commit({tp: at for tp, at in done.items() if tp in assigned})
 
 
 class RecordSender:
@@ -92,7 +156,7 @@ class RecordSender:
             )
         except RecordTooLarge as error:
             self.number = number
-            self._failed(number, error)
+            self.sent.add_failure(number, error)
             return
         # Counted after the await: a cancelled call has taken no record in.
         self.number = number
@@ -107,33 +171,22 @@ class RecordSender:
         finally:
             self._count_settled()
 
-    @asynccontextmanager
-    async def to_the_end(
+    def to_the_end(
         self,
         session: CommandSession,
         what: str,
         finish: Callable[[], Awaitable[None]] | None = None,
-    ) -> AsyncIterator[None]:
+    ) -> AbstractAsyncContextManager[None]:
         """Wait for all records after a block, and report the failed ones.
-
-        If the block is interrupted or fails, it waits for `FLUSH_SECONDS` at most.
 
         Args:
             session: the command.
             what: the participle for messages: ``sent``.
             finish: called before the wait, to send the records that are left.
         """
-        try:
-            yield
-            await self._finish(finish)
-        except BaseException:
-            # Ctrl+C arrives as a cancellation, which is over when this runs: the await
-            # below is possible. The first error is the one that is raised.
-            with suppress(KafkaError), anyio.move_on_after(FLUSH_SECONDS):
-                await self._finish(finish)
-            raise
-        finally:
-            self.report(session, what)
+        return to_the_end(
+            partial(self._finish, finish), partial(self.report, session, what)
+        )
 
     async def _finish(self, finish: Callable[[], Awaitable[None]] | None) -> None:
         if finish is not None:
@@ -147,17 +200,12 @@ class RecordSender:
             number, delivery = pending.popleft()
             error = delivery.exception()
             if error is not None:
-                self._failed(number, error)
+                self.sent.add_failure(number, error)
                 continue
             found = delivery.result()
             place = found.topic, found.partition
             sent.records += 1
             sent.partitions[place] = sent.partitions.get(place, 0) + 1
-
-    def _failed(self, number: int, error: Exception) -> None:
-        self.sent.failed += 1
-        if len(self.sent.errors) < _SHOWN:
-            self.sent.errors.append((number, error))
 
     @property
     def unsettled(self) -> int:
@@ -166,15 +214,7 @@ class RecordSender:
 
     def report(self, session: CommandSession, what: str) -> None:
         """Print the failures, and set the exit code for them."""
-        sent = self.sent
-        for number, error in sent.errors:
-            session.note(f"record {number}: {short(error)}")
-        if sent.failed > len(sent.errors):
-            session.note(f"and {sent.failed - len(sent.errors)} more")
-        if sent.failed or self.unsettled:
-            lost = f"{sent.failed} failed, {self.unsettled} are not acknowledged"
-            session.note(f"{sent.records} records {what}, {lost}")
-            session.exit_with(Exit.PARTIAL if sent.records else Exit.FAILED)
+        self.sent.report(session, what, self.unsettled)
 
 
 def show_sent(
