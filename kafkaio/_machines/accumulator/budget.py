@@ -8,9 +8,9 @@ Most records go into the open batch of their partition without a call of the
 accumulator (see `kafkaio._records._append`). Such a batch is *leased*: it is charged in
 advance with the bytes that it may still use. That is all up to its target size, or a
 share of the free memory where there are so many partitions that such charges would fill
-the buffer; for records without a key, which fill one partition at a time, only those
-with batches count. When the lease ends, the unused part is returned. A lease ends
-before anything else is done with the batch.
+the buffer; for records without a key at least what they bring to one partition. When
+the lease ends, the unused part is returned. A lease ends before anything else is done
+with the batch.
 """
 
 from __future__ import annotations
@@ -149,22 +149,16 @@ class Budget:
     ) -> None:
         rest = self._limits.batch_size - batch.charged
         # With hundreds of partitions the buffer could not hold a whole batch for each.
-        others = len(self._active)
-        if batch.partition.partition != topic.sticky.partition:
-            # Records with keys may come to all of them; those without fill the sticky
-            # one alone.
-            others = max(others, topic.partition_count)
+        others = max(topic.partition_count, len(self._active))
         free = self._limits.buffer_memory - self.used
-        if others > 1:  # the reserve for partitions that hold little is not leased
-            free -= self._reserved
-        share = free // others
-        sticky = topic.sticky
-        if batch.partition.partition == sticky.partition:
-            # Records without a key may use the reserve, because they leave a partition
-            # that is stalled. Without a lease each of them would come to the
-            # accumulator while the buffer is nearly full.
-            left = min(sticky.left, self._limits.buffer_memory - self.used)
-            share = max(share, left)
+        # The reserve for partitions that hold little is not leased.
+        share = (free if others == 1 else free - self._reserved) // others
+        if batch.partition.partition == topic.sticky.partition:
+            # Records without a key fill this partition alone, until the next draw. They
+            # may use the reserve, because they leave a partition that is stalled.
+            # Without a lease each of them would come to the accumulator where there are
+            # thousands of partitions, or while the buffer is nearly full.
+            share = max(share, min(topic.sticky.left, free))
         if share >= rest:
             size, limit = rest, _NO_LIMIT
         else:
