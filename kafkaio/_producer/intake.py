@@ -28,7 +28,7 @@ from kafkaio._arguments import check_partition, topic_name, type_name
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, PlainRecord
 from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
-from kafkaio._producer.backpressure import BufferSpace
+from kafkaio._producer.backpressure import BufferSpace, Waiter
 from kafkaio._producer.bulk import (
     SentRecords,
     SentValues,
@@ -330,6 +330,11 @@ class Intake:
         if call is not None:
             # It has its place in that queue, so the next of its topic may follow.
             self._waits.leave(call)
+        await self._reserved(size, waiter)
+        return self._take_in(topic, partition, record, size)
+
+    async def _reserved(self, size: int, waiter: Waiter | None) -> None:
+        """Wait until memory is set aside; return it if the producer has ended."""
         if waiter is not None:
             await self._space.reserved(waiter)
         try:
@@ -338,7 +343,6 @@ class Intake:
             self._budget.release(size)
             self._space.grant()  # another call may wait for these bytes
             raise
-        return self._take_in(topic, partition, record, size)
 
     def _take_in(
         self, topic: str, partition: int | None, record: PlainRecord, size: int
@@ -508,14 +512,7 @@ class Intake:
             return
         self.wake()
         waiter = self._space.queue(size, place)
-        if waiter is not None:
-            await self._space.reserved(waiter)
-        try:
-            self._check()
-        except BaseException:
-            self._budget.release(size)
-            self._space.grant()  # another call may wait for these bytes
-            raise
+        await self._reserved(size, waiter)
 
     # ---- the rows of a table ---------------------------------------------------------
 

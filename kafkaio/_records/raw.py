@@ -16,6 +16,7 @@ from kafkaio._public import public
 from kafkaio._records._impl import crc32c
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
+    BATCH_HEADER,
     BATCH_HEADER_SIZE,
     CRC_OFFSET,
     LENGTH_END,
@@ -27,12 +28,8 @@ from kafkaio._records.compression import Compression, Decompressor
 from kafkaio._records.view import RecordBatch
 from kafkaio.types import Record, TimestampType, TopicPartition
 
-# Base offset, length, leader epoch, magic byte; the checksum follows.
-_PREFIX: Final = struct.Struct(">qiib")
+_HEADER: Final = struct.Struct(BATCH_HEADER)
 _CRC: Final = struct.Struct(">I")
-# What the checksum covers of the header: attributes, the delta of the last offset, two
-# timestamps, producer id, epoch, sequence number, number of records.
-_COVERED: Final = struct.Struct(">hiqqqhii")
 _MAGIC: Final = 2
 
 
@@ -239,11 +236,11 @@ class EncodedBatch:
         partition_leader_epoch: int = -1,
     ) -> tuple[bytes, memoryview]:
         """Return what ``build`` does as header and records, without copying these."""
-        header = bytearray(BATCH_HEADER_SIZE)
         length = self.size_bytes - LENGTH_END
-        _PREFIX.pack_into(header, 0, 0, length, partition_leader_epoch, _MAGIC)
         numbers = (producer_id, producer_epoch, base_sequence, self.count)
-        _COVERED.pack_into(header, ATTRIBUTES_OFFSET, *self._head, *numbers)
+        # The checksum is 0 until it is computed.
+        place = (0, length, partition_leader_epoch, _MAGIC, 0)
+        header = bytearray(_HEADER.pack(*place, *self._head, *numbers))
         covered = crc32c(memoryview(header)[ATTRIBUTES_OFFSET:])
         _CRC.pack_into(header, CRC_OFFSET, crc32c(self._body, covered))
         return bytes(header), self._body
