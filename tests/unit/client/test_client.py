@@ -187,7 +187,6 @@ async def test_closing_fails_whoever_waits(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.FIND_COORDINATOR, HANG)
     client = client_of(cluster)
     await client.start()
-    cluster.on(ApiKey.METADATA, HANG)
 
     async def fails(use) -> None:
         with pytest.raises(ClosedError):
@@ -195,11 +194,14 @@ async def test_closing_fails_whoever_waits(cluster: FakeCluster) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(fails, client.request(ListGroupsRequest()))
-        group.start_soon(fails, client._cluster.wait_for_update())
-        group.start_soon(fails, client._cluster.wait_for_topics(["?"]))
         group.start_soon(fails, client._cluster.coordinator(CoordinatorKind.GROUP, "g"))
         await cluster.received(ApiKey.LIST_GROUPS)
         await cluster.received(ApiKey.FIND_COORDINATOR)
+        # Last: a broker that hangs on this answers nothing behind it.
+        cluster.on(ApiKey.METADATA, HANG)
+        group.start_soon(fails, client._cluster.wait_for_update())
+        group.start_soon(fails, client._cluster.wait_for_topics(["?"]))
+        await cluster.received(ApiKey.METADATA, 2)
         with anyio.fail_after(0.1):
             await client.close()
 
