@@ -234,7 +234,7 @@ def unit(session: nox.Session, codec: str) -> None:
     The codec in Python runs what touches records; the rest of it at night.
     """
     tests = ["tests/unit", "tests/meta"] if codec == "compiled" else RECORD_TESTS
-    run_unit(session, codec, *tests, *session.posargs)
+    run_unit(session, codec, "-m", "not nightly", *tests, *session.posargs)
 
 
 def run_unit(session: nox.Session, codec: str, *tests: str) -> None:

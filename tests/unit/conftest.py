@@ -3,6 +3,8 @@
 import gc
 import os
 
+import pytest
+
 #: A worker of pytest-xdist is measured; the programs that its tests start are not, as
 #: without workers.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -17,3 +19,15 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Leave what a module has made and nobody dropped to itself, too.
+
+    Modules that were loaded, caches and reports grow with every test. A test that
+    collects garbage a hundred times took 14 s behind all others, and 0.3 s alone.
+    """
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
