@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from kafkaio._client.ports import ViewPort
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
@@ -15,9 +17,14 @@ class FetchBrokers:
 
     Args:
         cluster: has the leaders.
+
+    Attributes:
+        changes: a number that grows when a follower is named or left; see
+            `valid_until`.
     """
 
     def __init__(self, cluster: ViewPort) -> None:
+        self.changes: int = 0
         self._cluster = cluster
         # Followers that leaders named to read from, and until when. After that time the
         # leader is asked again, which may name another one.
@@ -34,13 +41,23 @@ class FetchBrokers:
             del self._replicas[tp]
         return self._cluster.view.leader(tp)
 
+    def valid_until(self) -> float:
+        """Return until when `node_of` has the same results with the same metadata.
+
+        Unless ``changes`` grows meanwhile.
+        """
+        return min((until for _, until in self._replicas.values()), default=math.inf)
+
     def prefer_replica(self, tp: TopicPartition, node_id: int, until: float) -> None:
         """Fetch a partition from a follower up to a moment."""
         self._replicas[tp] = node_id, until
+        self.changes += 1
 
     def leave_replica(self, tp: TopicPartition) -> bool:
         """Fetch a partition from its leader again; return whether this is a change."""
-        return self._replicas.pop(tp, None) is not None
+        is_change = self._replicas.pop(tp, None) is not None
+        self.changes += is_change
+        return is_change
 
 
 def target_of(

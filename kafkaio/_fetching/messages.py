@@ -50,9 +50,17 @@ class FetchLimits:
 
 def can_use_ids(version: int, targets: Mapping[TopicPartition, FetchTarget]) -> bool:
     """Whether a fetch can name its topics by id: version and metadata have ids."""
-    return version >= _FIRST_VERSION_BY_ID and all(
-        target.topic_id.int for target in targets.values()
-    )
+    return takes_ids(version) and have_ids(targets.values())
+
+
+def takes_ids(version: int) -> bool:
+    """Whether a version of Fetch names topics by id."""
+    return version >= _FIRST_VERSION_BY_ID
+
+
+def have_ids(targets: Iterable[FetchTarget]) -> bool:
+    """Whether the metadata have the ids of all topics."""
+    return all(target.topic_id.int for target in targets)
 
 
 def highest_version(plan: FetchPlan) -> int | None:
@@ -126,6 +134,8 @@ def answers(
     A topic id that the plan does not have becomes its text, which matches no requested
     partition, so that the session recognizes a stray answer.
     """
+    if not response.responses:
+        return {}  # most answers of a session without news
     # Keyed by int: hashing a UUID calls a method written in Python.
     names = (
         {target.topic_id.int: tp.topic for tp, target in plan.wanted.items()}

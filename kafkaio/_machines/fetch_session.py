@@ -104,16 +104,19 @@ class FetchSession:
         """Plan the next request, without changing anything.
 
         Args:
-            wanted: every partition to fetch, in the order of preference.
+            wanted: every partition to fetch, in the order of preference. It is kept,
+                and must not be changed afterwards. With the same object as before
+                nothing is compared, so that an idle session costs the same however
+                many partitions it has.
             by_id: whether every topic's id is known, so that ids can be used. A
                 session cannot change between names and ids; that takes a new one.
         """
         # A full request with the old id closes the old session and asks for a new one.
         if self.epoch == _FIRST_EPOCH or by_id != self._by_id:
-            return FetchPlan(
-                self.session_id, _FIRST_EPOCH, dict(wanted), dict(wanted), (), by_id
-            )
+            return FetchPlan(self.session_id, _FIRST_EPOCH, wanted, wanted, (), by_id)
         known = self._partitions
+        if wanted is known:
+            return FetchPlan(self.session_id, self.epoch, wanted, {}, (), by_id)
         # A topic that was deleted and created again is another topic: the old id is
         # removed and the new one added. Targets that have not moved are the same
         # objects as before, so most comparisons end with `is`.
@@ -128,9 +131,7 @@ class FetchSession:
             for tp, target in wanted.items()
             if (old := known.get(tp)) is not target and old != target
         }
-        return FetchPlan(
-            self.session_id, self.epoch, dict(wanted), changed, forgotten, by_id
-        )
+        return FetchPlan(self.session_id, self.epoch, wanted, changed, forgotten, by_id)
 
     def acked(
         self, plan: FetchPlan, session_id: int, answered: Iterable[TopicPartition]

@@ -120,6 +120,7 @@ class Fetcher:
 
     def _ended(self, node_id: int) -> None:
         self._loops.pop(node_id, None)
+        self._targets.forget_broker(node_id)
 
     def _see_leaders(self) -> None:
         # A new leader's log may lack records that the old one sent (KIP-320): buffered

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kafkaio._client.ports import ClusterPort
@@ -18,14 +18,14 @@ from kafkaio._client.retry import Attempts
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, SentFetch
 from kafkaio._consumer.fetch.side_fetch import SideFetch
-from kafkaio._consumer.fetch.targets import FetchTargets
+from kafkaio._consumer.fetch.targets import FetchChoice, FetchTargets
 from kafkaio._fetching.messages import (
     FetchLimits,
     answers,
-    can_use_ids,
     fetch_request,
     highest_version,
     is_small,
+    takes_ids,
 )
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
 from kafkaio._machines.positions import FetchPoint
@@ -87,7 +87,7 @@ class BrokerFetcher:
         self.node_id = node_id
         self.reserved: int = 0
         self.count: int = 0
-        self.asked: Collection[FetchPoint] = ()
+        self.asked: Mapping[TopicPartition, FetchPoint] = {}
         self.asked_at: float = 0.0
         self.has_ended: bool = False
         self.side: SideFetch = SideFetch(self, cluster, config, targets, answers)
@@ -131,24 +131,22 @@ class BrokerFetcher:
                     continue
                 # Before choosing: a retry that becomes due meanwhile is not missed.
                 began_at = now()
-                wanted, is_short = targets.from_broker(self.node_id)
-                if not wanted:
+                choice = targets.from_broker(self.node_id)
+                if not choice.targets:
                     if self.node_id not in self._cluster.view.brokers:
                         return
                     await self._wakeup.wait(targets.next_retry(began_at))
                     continue
                 try:
-                    await self._fetch(wanted, is_short=is_short)
+                    await self._fetch(choice)
                 except KafkaError as error:
-                    await self._on_failure(error, wanted)
+                    await self._on_failure(error, choice)
         finally:
             self.has_ended = True
             self.side.wake()
             self._on_end(self.node_id)
 
-    async def _fetch(
-        self, wanted: dict[FetchPoint, FetchTarget], *, is_short: bool
-    ) -> None:
+    async def _fetch(self, choice: FetchChoice) -> None:
         targets, config = self._targets, self._config
         if self._connection is None or not self._connection.is_ready:
             # The session outlives the connection, but an answer may be lost with it.
@@ -158,21 +156,21 @@ class BrokerFetcher:
                 self.node_id, self._connection_class
             )
             # Opening took time: positions and room may have changed.
-            wanted, is_short = targets.from_broker(self.node_id)
+            choice = targets.from_broker(self.node_id)
         room = targets.room()
-        if not wanted or not room:
+        if not choice.targets or not room:
             return
-        plan = self._plan(self._connection, wanted)
-        room = min(room, sum(target.max_bytes for target in plan.wanted.values()))
-        limits = self._limits(room, is_short=is_short)
+        plan = self._plan(self._connection, choice)
+        room = min(room, choice.max_bytes)
+        limits = self._limits(room, is_short=choice.is_short)
         cap = highest_version(plan)
         timeout = (config.request_timeout_ms + limits.max_wait_ms) / 1000
         # From here to the answer the room belongs to this fetch; see `finally`.
         self.reserved = room
         self.count += 1
-        self.asked = wanted.keys()
+        self.asked = choice.points
         self.asked_at = now()
-        arrival = _Arrival(self, plan, wanted)
+        arrival = _Arrival(self, plan, choice.points)
         try:
             try:
                 self._connection.submit_to(
@@ -215,11 +213,10 @@ class BrokerFetcher:
         found = answers(plan, response)
         return found if self._session.acked(plan, response.session_id, found) else {}
 
-    def _plan(
-        self, connection: Connection, wanted: dict[FetchPoint, FetchTarget]
-    ) -> FetchPlan:
-        targets = {point.tp: target for point, target in wanted.items()}
-        by_id = can_use_ids(connection.versions.usable(FetchRequest), targets)
+    def _plan(self, connection: Connection, choice: FetchChoice) -> FetchPlan:
+        targets = choice.targets
+        version = connection.versions.usable(FetchRequest)
+        by_id = choice.has_ids and takes_ids(version)
         if self._session.epoch == 0:
             # Without a session the broker fills the answer in the order of the request,
             # so the order rotates. In a session the broker rotates them itself.
@@ -248,14 +245,12 @@ class BrokerFetcher:
             rack=config.client_rack,
         )
 
-    async def _on_failure(
-        self, error: KafkaError, wanted: dict[FetchPoint, FetchTarget]
-    ) -> None:
+    async def _on_failure(self, error: KafkaError, choice: FetchChoice) -> None:
         # Fetching again cannot cure any other error.
         if not (error.retriable or isinstance(error, NetworkError)):
             raise error
         self._connection = None
-        self._answers.failed((point.tp.topic for point in wanted), error)
+        self._answers.failed((tp.topic for tp in choice.points), error)
         await self._attempts.pause(error)
 
     async def _on_top_level(self, code: int, plan: FetchPlan) -> None:
@@ -299,12 +294,13 @@ class _Arrival:
     __slots__ = ("_node", "ended", "is_left", "plan", "points", "sent")
 
     def __init__(
-        self, node: BrokerFetcher, plan: FetchPlan, wanted: Collection[FetchPoint]
+        self,
+        node: BrokerFetcher,
+        plan: FetchPlan,
+        points: Mapping[TopicPartition, FetchPoint],
     ) -> None:
         self.plan: FetchPlan = plan
-        self.points: dict[TopicPartition, FetchPoint] = {
-            point.tp: point for point in wanted
-        }
+        self.points: Mapping[TopicPartition, FetchPoint] = points
         self.ended: asyncio.Future[FetchResponse] = _new_future()
         #: Whether the fetch loop is still to process the answer.
         self.is_left: bool = False
@@ -340,8 +336,8 @@ def _ignore(answer: asyncio.Future[FetchResponse]) -> None:
 
 
 def _rotated(
-    targets: dict[TopicPartition, FetchTarget], turn: int
-) -> dict[TopicPartition, FetchTarget]:
+    targets: Mapping[TopicPartition, FetchTarget], turn: int
+) -> Mapping[TopicPartition, FetchTarget]:
     if not targets:
         return targets
     items = list(targets.items())

@@ -13,7 +13,7 @@ of one partition, and only while the buffers have that much room.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 from kafkaio._client.ports import ConnectionPort
@@ -34,6 +34,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError, NetworkError
 from kafkaio.protocol.messages.fetch import FetchRequest
+from kafkaio.types import TopicPartition
 
 #: Seconds after which a fetch without an answer is taken to wait at the broker. A fetch
 #: that finds data is answered sooner, and the next one asks for the new partitions.
@@ -53,7 +54,7 @@ class FetchLoopPort(Protocol):
 
     node_id: int
     count: int
-    asked: Collection[FetchPoint]
+    asked: Mapping[TopicPartition, FetchPoint]
     asked_at: float
     has_ended: bool
 
@@ -123,11 +124,13 @@ class SideFetch:
         if loop.count != self._beside:
             self._beside = loop.count
             self._done.clear()
-        wanted, _ = self._targets.from_broker(loop.node_id)
+        choice, asked = self._targets.from_broker(loop.node_id), loop.asked
+        if choice.points is asked:
+            return {}
         return {
-            point: target
-            for point, target in wanted.items()
-            if point not in loop.asked and point not in self._done
+            point: choice.targets[tp]
+            for tp, point in choice.points.items()
+            if asked.get(tp) != point and point not in self._done
         }
 
     async def _fetch(self, missed: dict[FetchPoint, FetchTarget]) -> None:

@@ -9,12 +9,14 @@ left out alone, so that it does not delay the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.reading.buffers import Buffers, Fetched
+from kafkaio._dataclass import dataclass
 from kafkaio._fetching.brokers import FetchBrokers, target_of
+from kafkaio._fetching.messages import have_ids
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint, Positions
@@ -75,6 +77,48 @@ class ReservationPort(Protocol):
     reserved: int
 
 
+@dataclass(frozen=True, slots=True)
+class FetchChoice:
+    """The partitions to fetch from a broker. The dictionaries are never changed.
+
+    Attributes:
+        points: the partitions, and from where.
+        targets: their entries in the fetch.
+        max_bytes: the sum of the entries' limits.
+        has_ids: whether the ids of all topics are known.
+        is_short: whether a partition was left out because its share is full.
+    """
+
+    points: Mapping[TopicPartition, FetchPoint]
+    targets: Mapping[TopicPartition, FetchTarget]
+    max_bytes: int
+    has_ids: bool
+    is_short: bool
+
+
+class _Inputs(NamedTuple):
+    """The inputs of a choice: while they are equal, so is the choice.
+
+    The numbers count changes. ``view`` is compared by identity, as an immutable
+    snapshot; ``favoured`` are the partitions that the fetch is limited to.
+    """
+
+    positions: int
+    buffers: int
+    brokers: int
+    limits: int
+    view: ClusterView
+    favoured: frozenset[TopicPartition] | None
+
+
+class _Chosen(NamedTuple):
+    """A choice with its inputs, and the time when it expires."""
+
+    inputs: _Inputs
+    until: float
+    choice: FetchChoice
+
+
 class FetchTargets:
     """Chooses the partitions of the next fetch from a broker, and its size.
 
@@ -103,6 +147,11 @@ class FetchTargets:
         self._brokers = 0
         # Larger limits for partitions whose next batch did not fit.
         self._max_bytes: dict[TopicPartition, int] = {}
+        # How often these limits changed.
+        self._changes = 0
+        # The last choice for each broker. While nothing changes it stays the same
+        # object, so that the fetches of an idle consumer do not pay for its partitions.
+        self._chosen: dict[int, _Chosen] = {}
         # The last target of each partition, with its inputs. Unchanged targets stay the
         # same objects, which `FetchSession` compares by identity.
         self._asked: dict[
@@ -112,9 +161,13 @@ class FetchTargets:
 
     def forget(self, tp: TopicPartition) -> None:
         """Drop the state of a partition that is not assigned any more."""
-        self._max_bytes.pop(tp, None)
+        self.shrink(tp)
         self._asked.pop(tp, None)
         self.brokers.leave_replica(tp)
+
+    def forget_broker(self, node_id: int) -> None:
+        """Drop the state of a broker that is not fetched from any more."""
+        self._chosen.pop(node_id, None)
 
     # ---- which broker --------------------------------------------------------------
 
@@ -125,28 +178,61 @@ class FetchTargets:
 
     # ---- which partitions ----------------------------------------------------------
 
-    def from_broker(self, node_id: int) -> tuple[dict[FetchPoint, FetchTarget], bool]:
-        """Return the partitions to fetch from a broker now.
-
-        Returns:
-            The partitions, and whether one was left out because its share is full.
-        """
-        buffers, node_of = self._records.buffers, self.brokers.node_of
-        points = [
-            point
-            for point in self._records.positions.fetchable(now())
-            if node_of(point.tp) == node_id and not buffers.has_failed(point.tp)
-        ]
-        share = self._share()
-        open_points = [p for p in points if buffers.size_of(p.tp) < share]
-        selected = self._records.selected
-        if selected is not None and self._is_half_full():
-            open_points = [p for p in open_points if p.tp in selected]
-        is_short = len(open_points) < len(points)
-        if is_short:
+    def from_broker(self, node_id: int) -> FetchChoice:
+        """Return the partitions to fetch from a broker now."""
+        inputs, at = self._inputs(), now()
+        chosen = self._chosen.get(node_id)
+        if chosen is None or at >= chosen.until or not _are_same(inputs, chosen.inputs):
+            choice = self._choose(node_id, inputs, at)
+            chosen = _Chosen(inputs, self._valid_until(at), choice)
+            self._chosen[node_id] = chosen
+        if chosen.choice.is_short:
             self._wait_for_room()
-        view = self._cluster.view
-        return {p: self._target(p, view) for p in open_points}, is_short
+        return chosen.choice
+
+    def _inputs(self) -> _Inputs:
+        records = self._records
+        selected = records.selected
+        return _Inputs(
+            records.positions.changes,
+            records.buffers.changes,
+            self.brokers.changes,
+            self._changes,
+            self._cluster.view,
+            selected if selected is not None and self._is_half_full() else None,
+        )
+
+    def _valid_until(self, at: float) -> float:
+        retry_at = self._records.positions.next_retry(at)
+        until = self.brokers.valid_until()
+        return until if retry_at is None else min(until, retry_at)
+
+    def _choose(self, node_id: int, inputs: _Inputs, at: float) -> FetchChoice:
+        get, node_of = self._records.buffers.get, self.brokers.node_of
+        share, favoured = self._share(), inputs.favoured
+        points: dict[TopicPartition, FetchPoint] = {}
+        targets: dict[TopicPartition, FetchTarget] = {}
+        is_short = False
+        for point in self._records.positions.fetchable(at):
+            tp = point.tp
+            if node_of(tp) != node_id:
+                continue
+            buffer = get(tp)
+            if buffer is not None and buffer.failure is not None:
+                continue  # until it was raised nothing is fetched
+            is_full = buffer is not None and buffer.size >= share
+            if is_full or (favoured is not None and tp not in favoured):
+                is_short = True
+                continue
+            points[tp] = point
+            targets[tp] = self._target(point)
+        return FetchChoice(
+            points,
+            targets,
+            sum(target.max_bytes for target in targets.values()),
+            have_ids(targets.values()),
+            is_short,
+        )
 
     def next_retry(self, since: float) -> float | None:
         """Return when the next partition that waits after an error is due.
@@ -166,9 +252,9 @@ class FetchTargets:
         budget = self._config.fetch_buffer_bytes // partitions
         return max(1, min(_DEPTH * self._config.max_partition_fetch_bytes, budget))
 
-    def _target(self, point: FetchPoint, view: ClusterView) -> FetchTarget:
+    def _target(self, point: FetchPoint) -> FetchTarget:
         # With many partitions only a few move from one fetch to the next.
-        tp = point.tp
+        tp, view = point.tp, self._cluster.view
         size = self.max_bytes(tp)
         asked = self._asked.get(tp)
         if asked is not None:
@@ -188,10 +274,12 @@ class FetchTargets:
     def grow(self, tp: TopicPartition, max_bytes: int) -> None:
         """Ask for more of a partition: its next batch did not fit."""
         self._max_bytes[tp] = max_bytes
+        self._changes += 1
 
     def shrink(self, tp: TopicPartition) -> None:
         """Ask for as much as usual of a partition: its batch has come."""
-        self._max_bytes.pop(tp, None)
+        if self._max_bytes.pop(tp, None) is not None:
+            self._changes += 1
 
     def room(self) -> int:
         """Return the bytes that the next fetch may bring; 0 with too little room.
@@ -259,3 +347,8 @@ class FetchTargets:
         # Not with every batch that is taken: wake up after half an answer's worth.
         step = self._config.max_partition_fetch_bytes // 2
         self._records.wake_below = max(0, self._records.buffers.unread - step)
+
+
+def _are_same(inputs: _Inputs, before: _Inputs) -> bool:
+    # Comparing two views by value would compare the metadata of all topics.
+    return inputs.view is before.view and inputs == before

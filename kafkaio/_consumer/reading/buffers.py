@@ -215,6 +215,8 @@ class Buffers(Generic[TagT]):
         ready: the buffers to read from, in turn.
         size: see above.
         unread: see above.
+        changes: a number that grows when the size or the failure of a partition's
+            buffer changes.
     """
 
     def __init__(self, count: Callable[[Batch, TagT], int] | None = None) -> None:
@@ -224,6 +226,7 @@ class Buffers(Generic[TagT]):
         self.ready: deque[PartitionBuffer[TagT]] = deque()
         self.size: int = 0
         self.unread: int = 0
+        self.changes: int = 0
 
     def __iter__(self) -> Iterator[PartitionBuffer[TagT]]:
         return iter(self._buffers.values())
@@ -265,11 +268,6 @@ class Buffers(Generic[TagT]):
         buffer = self._buffers.get(tp)
         return buffer is not None and buffer.is_queued and buffer.must_raise
 
-    def has_failed(self, tp: TopicPartition) -> bool:
-        """Whether a failure is still to be raised; until then nothing is fetched."""
-        buffer = self._buffers.get(tp)
-        return buffer is not None and buffer.failure is not None
-
     def is_broken(self, tp: TopicPartition) -> bool:
         """Whether the next batch of a partition is known to be unreadable."""
         buffer = self._buffers.get(tp)
@@ -296,6 +294,7 @@ class Buffers(Generic[TagT]):
         if frame is not None:
             self.unread += size
         buffer.failure = fetched.failure
+        self.changes += 1
         self._enqueue(buffer)
 
     def pop_batch(self, buffer: PartitionBuffer[TagT]) -> None:
@@ -307,6 +306,7 @@ class Buffers(Generic[TagT]):
         buffer.tag = tag
         size = batch.size_bytes
         buffer.size -= size
+        self.changes += 1
         count = self._count
         buffer.waiting -= batch.count if count is None else count(batch, tag)
         self.unread -= size
@@ -327,7 +327,17 @@ class Buffers(Generic[TagT]):
         while buffer.batches:
             self.pop_batch(buffer)
         self.clear_chunk(buffer)
+        self.set_failure(buffer, failure)
+
+    def set_failure(
+        self, buffer: PartitionBuffer[TagT], failure: Failure | None
+    ) -> None:
+        """Set what is raised after the last record; None once it was raised.
+
+        Until it was raised nothing more is fetched of the partition.
+        """
         buffer.failure = failure
+        self.changes += 1
 
     def set_aside(self, buffer: PartitionBuffer[TagT]) -> None:
         """Leave a buffer out of the reading until `bring_back`."""
@@ -389,6 +399,7 @@ class Buffers(Generic[TagT]):
         """Drop a partition's data; a paused partition stays paused."""
         # The bytes of a paused partition were subtracted when the pause began.
         buffer = self._buffers.pop(tp, None)
+        self.changes += 1
         if buffer is not None and buffer.ahead is not None:
             buffer.ahead.drop()
         if buffer is None or tp in self._paused:

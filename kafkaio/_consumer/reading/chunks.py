@@ -575,8 +575,8 @@ class Chunks:
         failure = buffer.failure
         if failure is None or buffer.batches:
             return
-        # Before raising: while a failure is set, nothing is fetched (`has_failed`).
-        buffer.failure = None
+        # Before raising: while a failure is set, nothing is fetched.
+        self._buffers.set_failure(buffer, None)
         self._listener.fetch_more()
         if failure.error is not None:
             self._positions.fetch_again(buffer.tp)

@@ -65,9 +65,20 @@ class Positions:
         policy: the reset policy for partitions without a usable offset; None leaves
             them without a position until a seek.
         new_policy: the reset policy for partitions that are new.
+
+    Attributes:
+        changes: a number that grows with everything that may change the result of
+            `fetchable`, the passing of time left out; see `next_retry`.
     """
 
-    __slots__ = ("_last_number", "_new_policy", "_partitions", "_policy", "_stages")
+    __slots__ = (
+        "_last_number",
+        "_new_policy",
+        "_partitions",
+        "_policy",
+        "_stages",
+        "changes",
+    )
 
     def __init__(
         self, policy: Reset | None, new_policy: Reset | None = _EARLIEST
@@ -80,6 +91,7 @@ class Positions:
             stage: {} for stage in PositionStage
         }
         self._last_number = 0
+        self.changes: int = 0
 
     def __repr__(self) -> str:
         stages = [p.stage.name.lower() for p in self._partitions.values()]
@@ -122,6 +134,7 @@ class Positions:
         # Numbers are never reused: a token of an earlier assignment of the same
         # partition is recognized however late its reply comes.
         self._last_number += 1
+        self.changes += 1
         entry = PartitionPosition(self._last_number, self._policy)
         self._partitions[tp] = self._stages[entry.stage][tp] = entry
         if not has_commits:
@@ -135,10 +148,12 @@ class Positions:
         entry = self._partitions.pop(tp, None)
         if entry is not None:
             del self._stages[entry.stage][tp]
+            self.changes += 1
 
     def revoke_requested(self, tp: TopicPartition) -> None:
         """Stop handing out and fetching; the position stays valid until the end."""
         entry = self._partitions[tp]
+        self.changes += 1
         entry.is_revoking = True
         # The caller drops the buffered records. The era stays, so that a reset under
         # way still counts; `accepts` refuses the answers to fetches.
@@ -147,10 +162,12 @@ class Positions:
     def pause(self, tp: TopicPartition) -> None:
         """Stop a partition; its position and its buffered records stay."""
         self._partitions[tp].is_paused = True
+        self.changes += 1
 
     def resume(self, tp: TopicPartition) -> None:
         """End a pause."""
         self._partitions[tp].is_paused = False
+        self.changes += 1
 
     # Finding a position
 
@@ -327,6 +344,7 @@ class Positions:
         if entry is not None:
             entry.retry_at = until
             entry.attempts += 1
+            self.changes += 1
 
     def next_retry(self, now: float) -> float | None:
         """When the next retry is due; None if no partition waits for one."""
@@ -392,6 +410,7 @@ class Positions:
         entry.fetch_offset = next_offset
         entry.attempts = 0
         entry.retry_at = 0.0
+        self.changes += 1
 
     def advance(self, tp: TopicPartition, offset: int, epoch: int) -> None:
         """Note that the records before ``offset`` were handed out, or left out."""
@@ -407,6 +426,7 @@ class Positions:
         entry.fetch_offset = entry.position
         # A fetch under way would continue the records that were dropped.
         entry.era += 1
+        self.changes += 1
 
     def without_offset(self) -> Collection[TopicPartition]:
         """Partitions that need a seek: a live view, which costs nothing."""
@@ -486,6 +506,8 @@ class Positions:
             raise InternalError(
                 f"{event.name} while {entry.stage.name}: {entry}"
             ) from None
+        # Also where the stage stays: the offset is changed next.
+        self.changes += 1
         if stage is not entry.stage:
             del self._stages[entry.stage][tp]
             self._stages[stage][tp] = entry

@@ -7,6 +7,8 @@ import pytest
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer import Consumer
+from kafkaio._consumer.fetch.targets import FetchChoice, FetchTargets
+from kafkaio._runtime.clock import now
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.virtual_loop import pytest_asyncio_loop_factories
@@ -20,6 +22,22 @@ MakeConsumer = Callable[..., Consumer]
 async def cluster() -> AsyncIterator[FakeCluster]:
     async with FakeCluster(nodes=3, topics={"orders": 3, "one": 1}) as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def kept_choices_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare each choice of partitions that is used again with one made anew."""
+    usual = FetchTargets.from_broker
+
+    def compared(self: FetchTargets, node_id: int) -> FetchChoice:
+        # Before the call: what it keeps and what it chooses anew are of one moment.
+        anew = self._choose(node_id, self._inputs(), at=now())
+        found = usual(self, node_id)
+        assert found == anew
+        assert list(found.targets) == list(anew.targets)
+        return found
+
+    monkeypatch.setattr(FetchTargets, "from_broker", compared)
 
 
 @pytest.fixture

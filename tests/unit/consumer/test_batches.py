@@ -184,7 +184,9 @@ async def test_a_refusal_is_told_after_the_tables(logs: FakeLogs, make: MakeCons
         logs.fail("one", 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         logs.grow()
         await asyncio.sleep(1)
-        assert consumer._core.reader.buffers.has_failed(ONE)
+        buffer = consumer._core.reader.buffers.get(ONE)
+        assert buffer is not None
+        assert buffer.failure is not None
         tables = consumer.arrow_batches()
         assert (await anext(tables)).num_rows == 1
         with pytest.raises(AuthorizationError):

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kafkaio._consumer.fetch.targets import FetchTargets
-from kafkaio._machines.positions import Positions
+from kafkaio._machines.fetch_session import FetchTarget
+from kafkaio._machines.positions import FetchPoint, Positions
 from kafkaio._records.batch import Compression
 from kafkaio.errors import (
     AuthorizationError,
@@ -150,6 +151,34 @@ async def test_the_session_carries_only_what_changed(
         await asyncio.sleep(1)
         forgotten = [r.forgotten_topics_data for r in cluster.requests(FetchRequest, 0)]
         assert [len(f) for f in forgotten].count(1) == 1
+
+
+async def test_while_nothing_changes_nothing_is_chosen(
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    chosen: list[int] = []
+    usual = FetchTargets._target
+
+    def counted(self: FetchTargets, point: FetchPoint) -> FetchTarget:
+        chosen.append(point.offset)
+        return usual(self, point)
+
+    async with make(assign=[ONE, ORDERS[0]], auto_offset_reset="earliest") as consumer:
+        fill(logs)
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        await asyncio.sleep(2)
+        monkeypatch.undo()  # nor compared
+        monkeypatch.setattr(FetchTargets, "_target", counted)
+        sent = len(cluster.requests(FetchRequest, 0))
+        await asyncio.sleep(10)
+        assert len(cluster.requests(FetchRequest, 0)) >= sent + 15
+        assert not chosen
+        fill(logs, count=1)
+        assert await offsets(consumer, 1) == [5]
+        assert 6 in chosen
 
 
 @pytest.mark.parametrize("highest", [18, 12, 6, 4])

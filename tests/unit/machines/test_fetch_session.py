@@ -47,6 +47,27 @@ def test_later_requests_say_what_changed():
     assert plan.forgotten == ((B, ID_1),)
 
 
+def test_the_same_partitions_as_before_are_not_compared():
+    class Compared(FetchTarget):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("compared")
+
+        __hash__ = FetchTarget.__hash__
+
+    session = FetchSession()
+    wanted: dict[TopicPartition, FetchTarget] = {A: Compared(0, 100, 0, ID_1)}
+    acked(session, wanted)
+    for epoch in (1, 2):
+        plan = acked(session, wanted)
+        assert (plan.epoch, plan.to_send, plan.forgotten) == (epoch, {}, ())
+    # Of names instead of ids a new session is made all the same.
+    plan = session.build(wanted, by_id=False)
+    assert plan.is_full
+    assert plan.to_send == wanted
+
+
 def test_a_topic_made_anew_is_forgotten_and_added():
     session = FetchSession()
     acked(session, {A: target()})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 from hypothesis import settings, strategies as st
@@ -361,6 +362,29 @@ def test_looking_inside():
     assert len(made) == 2
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made.assign(A, has_commits=True),
+        lambda made: made.assign(B, has_commits=False),
+        lambda made: made.unassign(A),
+        lambda made: made.revoke_requested(A),
+        lambda made: made.pause(A),
+        lambda made: (made.pause(A), made.resume(A)),
+        lambda made: made.retry_later(A, made[A].token, 5.0),
+        lambda made: made.fetched(A, 20),
+        lambda made: made.fetch_again(A),
+        lambda made: made.seek(A, 10),
+    ],
+)
+def test_changes_are_counted(change: Callable[[Positions], object]):
+    made = fetching()
+    before = made.changes
+    assert made.fetchable(0.0)
+    change(made)
+    assert made.changes > before
+
+
 class PositionLaws(RuleBasedStateMachine):
     """Without a seek or a reset the position only grows; old tokens change nothing."""
 
@@ -370,6 +394,7 @@ class PositionLaws(RuleBasedStateMachine):
         self.number = self.made.assign(A, has_commits=True)
         self.tokens = [self.made[A].token]
         self.low = -1
+        self.seen = (self.made.changes, self.made.fetchable(0.0))
 
     @rule(offset=st.integers(0, 50), epoch=st.integers(-1, 3))
     def seek(self, offset: int, epoch: int) -> None:
@@ -457,6 +482,12 @@ class PositionLaws(RuleBasedStateMachine):
     def remember(self) -> None:
         if self.made[A].token != self.tokens[-1]:
             self.tokens.append(self.made[A].token)
+
+    @invariant()
+    def changes_are_counted(self) -> None:
+        changes, fetchable = self.seen
+        self.seen = (self.made.changes, self.made.fetchable(0.0))
+        assert self.seen[0] > changes or self.seen[1] == fetchable
 
     @invariant()
     def never_back(self) -> None:
