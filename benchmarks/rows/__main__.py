@@ -21,16 +21,16 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.delay import add_listeners, proxying
-from benchmarks.rows.harness import Bench, Failed, medians
+from benchmarks.rows.harness import Bench, medians
 from benchmarks.rows.machine import machine, versions
 from benchmarks.rows.model import Row
 from benchmarks.rows.table import ROWS
-from kafkaio.errors import KafkaError
 from kafkaio.testing.kafka import Kafka
 
 DELAYS = {"far20": 0.020, "far50": 0.050}
@@ -100,22 +100,24 @@ async def measure_each(
         if row.place not in bench.places:
             print(f"{row.name}: needs a broker of its own", flush=True)
             continue
-        at = len(bench.other)
+        at, begun = len(bench.other), time.perf_counter()
         try:
             figures = await bench.measure(row, rounds)
-        except (Failed, KafkaError) as error:
-            failed[row.name] = str(error)
-            print(f"{row.name}: FAILED: {error}", flush=True)
+        except Exception as error:  # noqa: BLE001 - the other rows are measured
+            why = f"{type(error).__name__}: {error}"
+            failed[row.name] = why
+            print(f"{row.name}: FAILED: {why}", flush=True)
             continue
+        seconds = time.perf_counter() - begun
         other = statistics.median(bench.other[at:])
         ways = {label: medians(each, row.measures) for label, each in figures.items()}
         found[row.name] = {"other": round(other, 1), "ways": ways}
-        show(row, ways, other)
+        print(f"\n{row.name}: {row.title} (other {other:.0f} %, {seconds:.0f} s)")
+        show(row, ways)
     return found, failed
 
 
-def show(row: Row, ways: Mapping[str, dict[str, object]], other: float) -> None:
-    print(f"\n{row.name}: {row.title} (other {other:.0f} %)")
+def show(row: Row, ways: Mapping[str, dict[str, object]]) -> None:
     for label, figures in ways.items():
         print(f"  {label:32}", end="")
         for each in row.measures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -78,12 +79,23 @@ class Bench:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        # The broker may not be ours.
+        await self._delete(self._filled.values())
         await self._admin.close()
 
     async def measure(self, row: Row, rounds: int) -> Mapping[str, Figures]:
         """Return the figures of each way of a row, by measure."""
-        found: dict[str, Figures] = {}
         topic = await self._topic(row.topic)
+        try:
+            return await self._measure(row, topic, rounds)
+        finally:
+            if not row.topic.records:
+                await self._delete([topic])
+
+    async def _measure(
+        self, row: Row, topic: str, rounds: int
+    ) -> Mapping[str, Figures]:
+        found: dict[str, Figures] = {}
         if row.is_start:  # bytecode is written, and files are cached
             for way in row.ways:
                 await self._checked(row, way, self._spec(row, way, topic))
@@ -97,11 +109,15 @@ class Bench:
                 for measure in row.measures:
                     figure = measure.of(result, spec)
                     figures.setdefault(measure.name, []).append(figure)
-        if not row.topic.records:
-            await self._admin.delete_topics([topic])
         return {way.label: found[way.label] for way in row.ways}
 
     # ---- topics
+
+    async def _delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            # What was measured counts, even if the broker keeps its topics.
+            with contextlib.suppress(kafkaio.KafkaError):
+                await self._admin.delete_topics([name], timeout=120)
 
     async def _topic(self, topic: Topic) -> str:
         if topic in self._filled:
@@ -248,10 +264,12 @@ async def output(command: Sequence[str], folder: Path | None = None) -> str:
     try:
         async with asyncio.timeout(RUN_SECONDS):
             out, problems = await process.communicate()
-    except TimeoutError:
+    except BaseException as error:
         process.kill()
         await process.wait()
-        raise Failed(f"{command} took {RUN_SECONDS} s") from None
+        if isinstance(error, TimeoutError):
+            raise Failed(f"{command} took {RUN_SECONDS} s") from None
+        raise
     if process.returncode:
         raise Failed(f"{command}: {problems.decode()[-2_000:]}")
     return out.decode()

@@ -843,7 +843,10 @@ class Core:
 
     def raw_batches(self, owner: object, edge: Edge | None = None) -> RawBatchIterator:
         """Return an iterator over raw batches, which keeps ``owner`` alive."""
-        return RawBatchIterator(self._reads(edge), self.reader, owner)
+        reads = self._reads(edge)
+        ends = None if isinstance(reads, Core) else reads.ends
+        here = partial(self.reader.take_raw_here, ends)
+        return RawBatchIterator(reads, self.reader, here, owner)
 
     def tables(
         self,

@@ -322,10 +322,17 @@ class SentValues:
         Raises:
             DeliveriesFailed: some failed.
         """
-        receipts = [run[0] for run in self._runs]
-        await settled(receipts)
-        if self._rest is None and _all_written(receipts):
-            return Written(Runs(_written(run) for run in self._runs))
+        await settled([run[0] for run in self._runs])
+        return self.settled()
+
+    def settled(self) -> Sequence[RecordMetadata]:
+        """Return where each was written; all are settled.
+
+        Raises:
+            DeliveriesFailed: some failed.
+        """
+        if self._rest is None and _all_written(run[0] for run in self._runs):
+            return Written(Runs([_written(run) for run in self._runs]))
         return _one_by_one(
             (
                 Delivery(receipt, index, timestamp)

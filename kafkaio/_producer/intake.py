@@ -55,6 +55,7 @@ from kafkaio.types import Headers, RecordMetadata, TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkaio._machines.accumulator.queue import BatchRecords
     from kafkaio._producer.raw import RawDelivery
     from kafkaio._records._callbacks import LoopPort
     from kafkaio._records.raw import RawBatch
@@ -473,8 +474,8 @@ class Intake:
     ) -> RawDelivery:
         """Take a raw batch in; see `Producer.enqueue_raw`."""
         # Imported late: few producers do this.
-        from kafkaio._producer.raw import Pieces, RawDelivery, took_in
-        from kafkaio._records.raw import RawBatch
+        from kafkaio._producer.raw import RawDelivery, divided, took_in
+        from kafkaio._records.raw import EncodedBatch, RawBatch
 
         self._check()
         if not isinstance(batch, RawBatch):
@@ -484,18 +485,23 @@ class Intake:
         known = self.partition_count(tp.topic)
         if known is None or partition >= known:
             await self.describe([tp])
-        pieces = Pieces(
-            batch,
-            transactional=self._config.transactional_id is not None,
-            largest=min(self._config.max_request_size, self._config.buffer_memory),
-            new_builder=self._accumulator.placement.new_builder,
-            check=self._budget.size_of,
-        )
+            self._check()
+        config = self._config
+        largest = min(config.max_request_size, config.buffer_memory)
+        offsets: Sequence[int] = range(batch.first_offset, batch.next_offset)
+        pieces: Sequence[BatchRecords]
+        if batch.is_whole and batch.size_bytes <= largest:
+            is_transactional = config.transactional_id is not None
+            pieces = (EncodedBatch(batch, transactional=is_transactional),)
+        else:
+            new_builder = self._accumulator.placement.new_builder
+            offsets, pieces = divided(batch, largest, new_builder, self._budget.size_of)
         if self._waiting:
             await self._waits.passed([tp.topic], self)
+            self._check()
         assert self.loop is not None
-        delivery = RawDelivery(pieces.offsets, self.loop)
-        for piece in pieces.batches:
+        delivery = RawDelivery(offsets, self.loop)
+        for piece in pieces:
             await self._reserve_whole(piece.size_bytes, tp)
             placement, at = self._accumulator.placement, self.now()
             took_in(delivery, placement.put_batch(tp, piece, at))
@@ -507,7 +513,7 @@ class Intake:
         if self.open_batches.taken >= _TURN_BYTES_MANY:
             await asyncio.sleep(0)
             self.open_batches.taken = 0
-        self._check()
+            self._check()
         if self._space.try_reserve(size, place):
             return
         self.wake()

@@ -12,58 +12,47 @@ from typing import TYPE_CHECKING
 
 from kafkaio._machines.accumulator import PlainRecord, Receipt
 from kafkaio._producer.bulk import SentValues
+from kafkaio._producer.delivery import settled, unsettled
 from kafkaio._public import public
 from kafkaio._records.batch import BatchBuilder
-from kafkaio._records.raw import EncodedBatch, RawBatch, plain_records
+from kafkaio._records.raw import RawBatch, plain_records
 from kafkaio.types import RecordMetadata
 
 if TYPE_CHECKING:
     from kafkaio._records._callbacks import LoopPort
 
 
-class Pieces:
-    """What is sent for a raw batch.
+def divided(
+    batch: RawBatch,
+    largest: int,
+    new_builder: Callable[[int], BatchBuilder],
+    check: Callable[[PlainRecord], object],
+) -> tuple[Sequence[int], Sequence[BatchBuilder]]:
+    """Return the records of a raw batch anew, if they cannot be sent as they are.
 
     Args:
         batch: the raw batch.
-        transactional: whether it becomes part of a transaction.
         largest: the most bytes that a batch may have.
         new_builder: makes a builder of the given target size.
         check: raises if a record can never be sent.
 
-    Attributes:
-        offsets: the offset of each record where it was fetched.
-        batches: batches of these records, in order.
+    Returns:
+        The offset of each record where it was fetched, and batches of these records, in
+        order.
 
     Raises:
-        CorruptRecord: the records have to be decoded, and cannot be.
+        CorruptRecord: the records cannot be decoded.
         RecordTooLarge: a record can never be sent, or the records decompress to more
             than the consumer allows.
     """
-
-    def __init__(
-        self,
-        batch: RawBatch,
-        *,
-        transactional: bool,
-        largest: int,
-        new_builder: Callable[[int], BatchBuilder],
-        check: Callable[[PlainRecord], object],
-    ) -> None:
-        self.offsets: Sequence[int] = range(batch.first_offset, batch.next_offset)
-        self.batches: Sequence[EncodedBatch | BatchBuilder]
-        if batch.is_whole and batch.size_bytes <= largest:
-            self.batches = [EncodedBatch(batch, transactional=transactional)]
-            return
-        records = plain_records(batch)
-        self.offsets = [offset for offset, _ in records]
-        builders: list[BatchBuilder] = []
-        for _, record in records:
-            check(record)
-            if not builders or builders[-1].try_append(*record) < 0:
-                builders.append(new_builder(largest))
-                builders[-1].try_append(*record)
-        self.batches = builders
+    records = plain_records(batch)
+    builders: list[BatchBuilder] = []
+    for _, record in records:
+        check(record)
+        if not builders or builders[-1].try_append(*record) < 0:
+            builders.append(new_builder(largest))
+            builders[-1].try_append(*record)
+    return [offset for offset, _ in records], builders
 
 
 @public("kafkaio")
@@ -79,12 +68,11 @@ class RawDelivery:
             order of the outcome.
     """
 
-    __slots__ = ("_loop", "_receipts", "_sent", "offsets")
+    __slots__ = ("_loop", "_receipts", "offsets")
 
     def __init__(self, offsets: Sequence[int], loop: LoopPort) -> None:
         self.offsets: Sequence[int] = offsets
         self._loop = loop
-        self._sent = SentValues()
         self._receipts: list[Receipt] = []
 
     def __await__(self) -> Generator[object, None, Sequence[RecordMetadata]]:
@@ -102,7 +90,11 @@ class RawDelivery:
         """
         if not self.is_done:
             self._loop.check()
-        return (yield from self._sent.outcome().__await__())
+            yield from settled(self._receipts).__await__()
+        sent = SentValues()
+        for receipt in self._receipts:
+            sent.add_run((receipt, 0, receipt.count, -1))
+        return sent.settled()
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -110,7 +102,7 @@ class RawDelivery:
     @property
     def is_done(self) -> bool:
         """Whether the outcome of all records is known."""
-        return all(_is_settled(receipt) for receipt in self._receipts)
+        return unsettled(self._receipts) is None
 
     def __repr__(self) -> str:
         state = "done" if self.is_done else "on its way"
@@ -120,10 +112,3 @@ class RawDelivery:
 def took_in(delivery: RawDelivery, receipt: Receipt) -> None:
     """Note the next batch of a delivery."""
     delivery._receipts.append(receipt)
-    delivery._sent.add_run((receipt, 0, receipt.count, -1))
-
-
-def _is_settled(receipt: Receipt) -> bool:
-    if receipt.moved is None:
-        return receipt.is_settled
-    return all(_is_settled(part) for part, _ in receipt.moved)

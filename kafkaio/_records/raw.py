@@ -46,24 +46,9 @@ class RawBatch:
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
-        base_offset: offset of the first record that the batch had when it was written.
-        last_offset: offset of the last one; compaction may have removed it since.
         first_offset: the first offset that the batch stands for.
         next_offset: the offset after the last one that it stands for; where reading
             goes on.
-        count: number of records in the bytes.
-        compression_type: the codec: ``none``, ``gzip``, ``snappy``, ``lz4``, ``zstd``.
-        timestamp_type: who set the timestamps.
-        base_timestamp: the timestamp that those of the records are relative to, in
-            milliseconds.
-        max_timestamp: the greatest timestamp, or the broker's.
-        producer_id: id of the producer, -1 if it had none.
-        producer_epoch: epoch of the producer, -1 if it had none.
-        base_sequence: sequence number of the first record, -1 if it had none.
-        is_transactional: whether the batch was written in a transaction.
-        leader_epoch: epoch of the leader that appended it, -1 if unknown.
-        message_format: number of the message format: 2; 0 or 1 in topics of old
-            brokers.
         size_bytes: size of the batch.
         assignment: number of the assignment under which the batch was read.
     """
@@ -71,23 +56,10 @@ class RawBatch:
     __slots__ = (
         "_batch",
         "assignment",
-        "base_offset",
-        "base_sequence",
-        "base_timestamp",
-        "compression_type",
-        "count",
         "first_offset",
-        "is_transactional",
-        "last_offset",
-        "leader_epoch",
-        "max_timestamp",
-        "message_format",
         "next_offset",
         "partition",
-        "producer_epoch",
-        "producer_id",
         "size_bytes",
-        "timestamp_type",
         "topic",
     )
 
@@ -104,21 +76,9 @@ class RawBatch:
         self.partition: int
         self.topic, self.partition = tp
         first, end = place
-        self.base_offset: int = batch.base_offset
-        self.last_offset: int = batch.last_offset
-        self.first_offset: int = max(first, batch.base_offset)
-        self.next_offset: int = min(end, batch.next_offset)
-        self.count: int = batch.count
-        self.compression_type: str = batch.compression.name.lower()
-        self.timestamp_type: TimestampType = batch.timestamp_type
-        self.base_timestamp: int = batch.base_timestamp
-        self.max_timestamp: int = batch.max_timestamp
-        self.producer_id: int = batch.producer_id
-        self.producer_epoch: int = batch.producer_epoch
-        self.base_sequence: int = batch.base_sequence
-        self.is_transactional: bool = batch.is_transactional
-        self.leader_epoch: int = batch.leader_epoch
-        self.message_format: int = batch.magic
+        base, after = batch.base_offset, batch.next_offset
+        self.first_offset: int = max(base, first)
+        self.next_offset: int = min(after, end)
         self.size_bytes: int = batch.size_bytes
         self.assignment: int = assignment
 
@@ -128,6 +88,71 @@ class RawBatch:
             f"{self.count} records, offsets {self.first_offset}-"
             f"{self.next_offset - 1}, {self.size_bytes} bytes>"
         )
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record that the batch had when it was written."""
+        return self._batch.base_offset
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record; compaction may have removed it since."""
+        return self._batch.last_offset
+
+    @property
+    def count(self) -> int:
+        """Number of records in the bytes."""
+        return self._batch.count
+
+    @property
+    def compression_type(self) -> str:
+        """The codec: ``none``, ``gzip``, ``snappy``, ``lz4``, ``zstd``."""
+        return self._batch.compression.name.lower()
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps."""
+        return self._batch.timestamp_type
+
+    @property
+    def base_timestamp(self) -> int:
+        """The timestamp that those of the records are relative to, in milliseconds."""
+        return self._batch.base_timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        """The greatest timestamp, or the broker's."""
+        return self._batch.max_timestamp
+
+    @property
+    def producer_id(self) -> int:
+        """Id of the producer, -1 if it had none."""
+        return self._batch.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        """Epoch of the producer, -1 if it had none."""
+        return self._batch.producer_epoch
+
+    @property
+    def base_sequence(self) -> int:
+        """Sequence number of the first record, -1 if it had none."""
+        return self._batch.base_sequence
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch was written in a transaction."""
+        return self._batch.is_transactional
+
+    @property
+    def leader_epoch(self) -> int:
+        """Epoch of the leader that appended it, -1 if unknown."""
+        return self._batch.leader_epoch
+
+    @property
+    def message_format(self) -> int:
+        """Number of the message format: 2; 0 or 1 in topics of old brokers."""
+        return self._batch.magic
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -150,10 +175,10 @@ class RawBatch:
         batch = self._batch
         return (
             isinstance(batch, RecordBatch)
-            and self.first_offset == self.base_offset
+            and self.first_offset == batch.base_offset
             and self.next_offset == batch.next_offset
-            and 0 < self.count == self.last_offset - self.base_offset + 1
-            and self.timestamp_type is TimestampType.CREATE
+            and 0 < batch.count == self.next_offset - self.first_offset
+            and batch.timestamp_type is TimestampType.CREATE
         )
 
     def records(self) -> list[Record]:
@@ -199,19 +224,19 @@ class EncodedBatch:
     )
 
     def __init__(self, batch: RawBatch, *, transactional: bool = False) -> None:
-        assert batch.is_whole
-        codec = batch._batch.compression
+        fetched = batch._batch
+        codec = fetched.compression
         self.compression: Compression = codec
-        self.count: int = batch.count
+        self.count: int = fetched.count
         self.size_bytes: int = batch.size_bytes
-        self.first_timestamp: int = batch.base_timestamp
-        self._max_decompressed = batch._batch._max_decompressed
+        self.first_timestamp: int = fetched.base_timestamp
+        self._max_decompressed = fetched._max_decompressed
         # Not in the attributes: the mark of a delete horizon (KIP-534), which is the
         # broker's. The records' timestamps are relative to it as to any other base.
         attributes = codec | (TRANSACTIONAL if transactional else 0)
-        last = batch.last_offset - batch.base_offset
-        self._head = (attributes, last, batch.base_timestamp, batch.max_timestamp)
-        self._body: memoryview = batch.data[BATCH_HEADER_SIZE:]
+        last, base = fetched.last_offset - fetched.base_offset, fetched.base_timestamp
+        self._head = (attributes, last, base, fetched.max_timestamp)
+        self._body: memoryview = memoryview(fetched.raw)[BATCH_HEADER_SIZE:]
 
     def build(
         self,

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 #: Pending deliveries at which the finished ones are counted.
 _CHECK_EVERY: Final = 50
+#: Part of the producer's buffer that is filled. Where it is full, each batch waits for
+#: the one before it; here many have left when the copy goes on.
+_FILLED: Final = 0.5
 
 
 class OffsetRun(NamedTuple):
@@ -154,7 +157,13 @@ class RawCopier:
         self._offsets = offsets
         self._progress = progress
         self._sent = SendSummary()
-        self._pending: deque[tuple[RawBatch, RawDelivery]] = deque()
+        # In the order of sending, each with the partition that it was read from, and
+        # with its size.
+        self._pending: deque[tuple[TopicPartition, RawDelivery, int]] = deque()
+        self._pending_bytes = 0
+        self._most_bytes = producer.config.buffer_memory * _FILLED
+        # So many are pending when the finished ones are counted next.
+        self._check_at = _CHECK_EVERY
         # The offset after the last batch taken of each partition.
         self._done: dict[TopicPartition, int] = {}
 
@@ -186,11 +195,19 @@ class RawCopier:
         except RecordTooLarge as error:
             self._sent.add_failure(batch.first_offset, error, batch.count)
             return
-        self._pending.append((batch, delivery))
-        self._done[batch.topic_partition] = batch.next_offset
-        if len(self._pending) >= _CHECK_EVERY:
+        tp = batch.topic_partition
+        self._pending.append((tp, delivery, batch.size_bytes))
+        self._pending_bytes += batch.size_bytes
+        self._done[tp] = batch.next_offset
+        if self._pending_bytes > self._most_bytes:
+            while self._pending_bytes > self._most_bytes / 2:
+                await self._count_next()
+        elif len(self._pending) >= self._check_at:
             while self._pending and self._pending[0][1].is_done:
-                await self._count(*self._pending.popleft())
+                await self._count_next()
+        else:
+            return
+        self._check_at = len(self._pending) + _CHECK_EVERY
 
     async def _settle(self, *, commits: bool) -> None:
         """Wait for the copies, and commit the offsets if no copy failed."""
@@ -198,28 +215,34 @@ class RawCopier:
         # loses the batch in a crash.
         await self._producer.flush()
         while self._pending:
-            await self._count(*self._pending.popleft())
+            await self._count_next()
         self._offsets.flush()
         if not commits or self._sent.failed or not self._done:
             return
         await commit_copied(self._consumer, self._done)
         self._done.clear()
 
-    async def _count(self, batch: RawBatch, delivery: RawDelivery) -> None:
+    async def _count_next(self) -> None:
+        """Wait for the oldest delivery, and count its records."""
         from kafkaio._producer import DeliveriesFailed
 
-        tp, offsets = batch.topic_partition, delivery.offsets
+        tp, delivery, size = self._pending[0]
+        offsets = delivery.offsets
         try:
             written = await delivery
         except DeliveriesFailed as error:
             first = next(iter(error.exceptions))
-            self._sent.add_failure(batch.first_offset, first, len(error.failures))
+            self._sent.add_failure(offsets[0], first, len(error.failures))
             offsets = [offsets[at] for at in error.delivered]
             written = [*error.delivered.values()]
-        self._sent.records += len(written)
-        self._progress.add(len(written))
+        # Only now: if the wait is cancelled, the delivery is not settled yet.
+        self._pending.popleft()
+        self._pending_bytes -= size
+        count = len(written)
+        self._sent.records += count
+        self._progress.add(count)
         self._offsets.add(tp, offsets, written)
 
     def _report(self, session: CommandSession) -> None:
-        unsettled = sum(len(delivery) for _, delivery in self._pending)
+        unsettled = sum(len(delivery) for _, delivery, _ in self._pending)
         self._sent.report(session, "copied", unsettled, "batch at offset")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kafkaio._consumer.batch import (
     DecodedPiece,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from kafkaio._records.raw import RawBatch
 
 PieceT = TypeVar("PieceT", bound=TablePiece)
+
+_NO_END: Final = 2**63
 
 
 class ChunkListenerPort(Protocol):
@@ -396,15 +398,41 @@ class Chunks:
                 # The bytes of the batch are gone: only a part was read as records.
                 self._fetch_again(buffer)
                 continue
-            found = self._next_raw(buffer)
-            if found is None:
-                self._raise_failure(buffer)
-            elif ready and ready[0] is buffer:
-                ready.rotate(-1)
-            self._buffers.drop_if_empty(buffer)
+            found = self._next(buffer)
             if found is not None:
-                return found
+                try:
+                    return self._hand_out_raw(buffer, *found)
+                except (CorruptRecord, RecordTooLarge) as error:
+                    # The offsets of formats 0 and 1 are among the compressed bytes.
+                    self._break(buffer, error)
+            self._raise_failure(buffer)
+            self._buffers.drop_if_empty(buffer)
         return None
+
+    def take_raw_here(
+        self, ends: Mapping[TopicPartition, int] | None
+    ) -> RawBatch | None:
+        """Take the next record batch; None if that needs a read.
+
+        That is so if no whole batch is at hand in the partition whose turn it is, or if
+        an error, a cut or an end of reading comes next.
+
+        Args:
+            ends: as for `before`, of all partitions; a new one may have none yet. None
+                to read without an end.
+        """
+        ready = self._buffers.ready
+        if not ready or self._progress.turn.buffer is not None:
+            return None
+        buffer = ready[0]
+        end = _NO_END if ends is None else ends.get(buffer.tp, -1)
+        if buffer.left or not buffer.batches or buffer.batches[0][0].next_offset > end:
+            return None
+        found = self._next(buffer)
+        # The first batch may have been left out, and a later one reach beyond the end.
+        if found is None or found[0].next_offset > end:
+            return None
+        return self._hand_out_raw(buffer, *found)
 
     def _fetch_again(self, buffer: PartitionBuffer) -> None:
         # From the position, which is in the middle of a batch.
@@ -413,28 +441,6 @@ class Chunks:
         self._positions.fetch_again(buffer.tp)
         self._listener.fetch_more()
         self._listener.made_room()
-
-    def _next_raw(self, buffer: PartitionBuffer) -> RawBatch | None:
-        tp = buffer.tp
-        while buffer.batches and buffer.broken is None:
-            batch, isolation, _ = buffer.batches[0]
-            position = self._positions[tp].position
-            end = self._ends.get(tp)
-            if end is not None and max(position, batch.base_offset) >= end:
-                self._reach_end(buffer, end)
-                return None
-            if self._checks_crcs and not self._is_sound(buffer, batch, position):
-                return None
-            try:
-                is_wanted = isolation.passes(batch) and batch.next_offset > position
-            except CorruptRecord as error:
-                self._break(buffer, error)
-                return None
-            if is_wanted and batch.count:
-                return self._hand_out_raw(buffer, batch, position, end)
-            self._buffers.pop_batch(buffer)
-            self._left_out(buffer, batch)
-        return None
 
     def _hand_out_raw(
         self,
@@ -447,12 +453,12 @@ class Chunks:
         from kafkaio._records.raw import RawBatch
 
         tp, epoch = buffer.tp, batch.leader_epoch
-        # First: a transaction holds the partition before anything of it is taken.
-        if self._progress.on_begin is not None:
-            self._progress.on_begin(tp)
         number = self._ledger.number(tp)
         place = position, batch.next_offset if end is None else end
         raw = RawBatch(tp, batch, place, -1 if number is None else number)
+        # First: a transaction holds the partition before anything of it is taken.
+        if self._progress.on_begin is not None:
+            self._progress.on_begin(tp)
         self._buffers.pop_batch(buffer)
         self._buffers.clear_chunk(buffer)
         self._positions.advance(tp, raw.next_offset, epoch)
@@ -460,14 +466,20 @@ class Chunks:
         self._progress.took_whole(tp, batch.count)
         if raw.next_offset < batch.next_offset:
             self._fetch_again(buffer)
+        else:  # the next partition has its turn
+            self._buffers.ready.rotate(-1)
+            self._buffers.drop_if_empty(buffer)
         self._listener.made_room()
         return raw
 
     # One chunk
 
-    def _open(self, buffer: PartitionBuffer) -> bool:
-        # Open the next batch that has records for the user. False if no such batch is
-        # here, or if the next one cannot be read.
+    def _next(
+        self, buffer: PartitionBuffer
+    ) -> tuple[RecordBatch | LegacyBatch, int, int | None] | None:
+        # Return the next batch that has records for the user, which stays where it is,
+        # with the position in it and the end of reading. None if no such batch is here,
+        # or if the next one cannot be read.
         tp = buffer.tp
         while buffer.batches and buffer.broken is None:
             batch, isolation, _ = buffer.batches[0]
@@ -475,29 +487,52 @@ class Chunks:
             end = self._ends.get(tp)
             if end is not None and max(position, batch.base_offset) >= end:
                 self._reach_end(buffer, end)
-                return False
-            if self._checks_crcs and not self._is_sound(buffer, batch, position):
-                return False
-            is_cut = False
+                return None
+            is_sound = not self._checks_crcs
             try:
+                if not is_sound:
+                    # Now, and not on arrival: its bytes pass through the processor's
+                    # cache once.
+                    batch.check_crc()
+                    is_sound = True
                 # The filter sees every batch in order, even one that the position has
                 # passed, because markers change its state.
-                chunk = None
-                if isolation.passes(batch) and batch.next_offset > position:
-                    if not self.preparation.is_ready(buffer):
+                is_wanted = isolation.passes(batch) and batch.next_offset > position
+            except CorruptRecord as error:
+                if is_sound:
+                    self._break(buffer, error)
+                else:
+                    unreadable(error, batch, tp, position, is_sound=False)
+                    self._refuse(buffer, error)
+                return None
+            if is_wanted and batch.count:
+                return batch, position, end
+            self._buffers.pop_batch(buffer)
+            self._left_out(buffer, batch)
+        return None
+
+    def _open(self, buffer: PartitionBuffer) -> bool:
+        # Open the next batch that has records for the user. False if no such batch is
+        # here, or if the next one cannot be read.
+        tp = buffer.tp
+        while (found := self._next(buffer)) is not None:
+            batch, position, end = found
+            is_cut = False
+            try:
+                if not self.preparation.is_ready(buffer):
+                    return False
+                chunk = batch.iterate(tp.topic, tp.partition, position)
+                if end is not None and batch.next_offset > end:
+                    is_cut, chunk = True, _before(chunk, end)
+                    if not chunk.remaining:
+                        self._reach_end(buffer, end)
                         return False
-                    chunk = batch.iterate(tp.topic, tp.partition, position)
-                    if end is not None and batch.next_offset > end:
-                        is_cut, chunk = True, _before(chunk, end)
-                        if not chunk.remaining:
-                            self._reach_end(buffer, end)
-                            return False
             except (CorruptRecord, RecordTooLarge) as error:
                 self._break(buffer, error)
                 return False
             # Only now: a batch that raised, or is being decompressed, stays the first.
             self._buffers.pop_batch(buffer)
-            if chunk is not None and chunk.remaining:
+            if chunk.remaining:
                 buffer.open_chunk(chunk, batch.leader_epoch)
                 buffer.is_cut = is_cut
                 self._listener.made_room()
@@ -527,18 +562,6 @@ class Chunks:
             self._positions.fetch_again(buffer.tp)
             self._listener.fetch_more()
         self._listener.made_room()
-
-    def _is_sound(
-        self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch, position: int
-    ) -> bool:
-        # Now, and not on arrival: its bytes pass through the processor's cache once.
-        try:
-            batch.check_crc()
-        except CorruptRecord as error:
-            unreadable(error, batch, buffer.tp, position, is_sound=False)
-            self._refuse(buffer, error)
-            return False
-        return True
 
     def _break(
         self, buffer: PartitionBuffer, error: CorruptRecord | RecordTooLarge

@@ -346,12 +346,20 @@ class RawBatchIterator:
     Args:
         core: runs the reads.
         reader: has the batches.
+        here: takes a batch that is at hand; None if it needs a read.
         owner: kept alive with the iterator.
     """
 
-    def __init__(self, core: ReadPort, reader: Reader, owner: object = None) -> None:
+    def __init__(
+        self,
+        core: ReadPort,
+        reader: Reader,
+        here: Callable[[], RawBatch | None],
+        owner: object = None,
+    ) -> None:
         self._core = core
         self._reader = reader
+        self._here = here
         self._owner = owner
 
     def __aiter__(self) -> Self:
@@ -359,7 +367,8 @@ class RawBatchIterator:
 
     async def __anext__(self) -> RawBatch:
         """Return the next batch. If cancelled, nothing was taken."""
-        return await until_closed(self._core, self._next)
+        batch = self._here()
+        return await until_closed(self._core, self._next) if batch is None else batch
 
     async def _next(self) -> RawBatch:
         batch = await self._core.read(self._reader.take_raw, _nothing)

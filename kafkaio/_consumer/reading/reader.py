@@ -493,10 +493,20 @@ class Reader:
         Raises:
             Exception: the error that comes next.
         """
-        batch = self._chunks.take_raw()
-        if batch is not None:
-            self.interrupt()
-        return batch
+        return self._chunks.take_raw()
+
+    def take_raw_here(
+        self, ends: Mapping[TopicPartition, int] | None = None
+    ) -> RawBatch | None:
+        """Take the next record batch; None if that needs a read.
+
+        Args:
+            ends: as for `before`; None to read without an end.
+        """
+        if self._is_interrupted or self.allowance() <= 0:
+            return None
+        self.ledger.finish()
+        return self._chunks.take_raw_here(ends)
 
     def take_pieces(
         self, max_records: int

@@ -91,6 +91,9 @@ class ReadUntil:
         level: the isolation level as requests have it: 1 ends at last stable offsets.
         patience: seconds without any progress after which a step fails.
         within: seconds for all of it; infinite for no limit.
+
+    Attributes:
+        ends: the ends that are known, by partition.
     """
 
     def __init__(
@@ -106,7 +109,7 @@ class ReadUntil:
         self._level = level
         self._patience = min(patience, within)
         self._deadline = now() + within
-        self._ends: dict[TopicPartition, int] = {}
+        self.ends: dict[TopicPartition, int] = {}
         # The positions when they last changed, and until when they must change again.
         self._places: _Places = {}
         self._limit = 0.0
@@ -196,7 +199,7 @@ class ReadUntil:
                 raise self._stuck()
 
     async def _find_ends(self) -> None:
-        unknown = [tp for tp in self._core.to_be_read() if tp not in self._ends]
+        unknown = [tp for tp in self._core.to_be_read() if tp not in self.ends]
         if not unknown:
             return
         edge = Edge(
@@ -209,20 +212,20 @@ class ReadUntil:
         found = await ranges.find(
             Selection((), tuple(unknown)), Edge({}, {}, EARLIEST), edge
         )
-        self._ends.update(dict.fromkeys(unknown, _NOTHING))
-        self._ends.update({part.partition: part.end for part in found})
+        self.ends.update(dict.fromkeys(unknown, _NOTHING))
+        self.ends.update({part.partition: part.end for part in found})
         reader = self._core.reader
         reader.sync()
         for tp in unknown:
             # Records that were fetched before may be of offsets after the end.
-            reader.begin_again_if_beyond(tp, self._ends[tp])
+            reader.begin_again_if_beyond(tp, self.ends[tp])
         self._moved()
 
     def _step(self, take: Callable[[], object]) -> object:
         core = self._core
-        if any(tp not in self._ends for tp in core.to_be_read()):
+        if any(tp not in self.ends for tp in core.to_be_read()):
             return _Step.NEW
-        with core.reader.before(self._ends):
+        with core.reader.before(self.ends):
             taken = take()
         if taken is not None:
             return taken
@@ -244,7 +247,7 @@ class ReadUntil:
         return [
             tp
             for tp in self._core.to_be_read()
-            if reader.positions[tp].position < self._ends[tp]
+            if reader.positions[tp].position < self.ends[tp]
         ]
 
     def _places_of(self, partitions: Collection[TopicPartition]) -> _Places:
@@ -253,7 +256,7 @@ class ReadUntil:
 
     def _moved(self) -> None:
         self._limit = min(now() + self._patience, self._deadline)
-        known = self._ends.keys() & set(self._core.to_be_read())
+        known = self.ends.keys() & set(self._core.to_be_read())
         self._places = self._places_of(known)
 
     def _stuck(self) -> RequestTimeout:
@@ -265,7 +268,7 @@ class ReadUntil:
         positions = self._core.reader.positions
         reasons = [
             f"{tp.topic}-{tp.partition} at {positions[tp].position} of "
-            f"{self._ends[tp]}: {self._core.lack(tp)}"
+            f"{self.ends[tp]}: {self._core.lack(tp)}"
             for tp in sorted(unread)[:_NAMED]
         ]
         more = len(unread) - len(reasons)

@@ -272,7 +272,8 @@ class ThreadedCore:
     def raw_batches(self, owner: object, edge: Edge | None = None) -> RawBatchIterator:
         """Return an iterator over raw batches, which keeps ``owner`` alive."""
         self._core.check_open()
-        return RawBatchIterator(self._reads(edge), self._core.reader, owner)
+        reader = self._core.reader
+        return RawBatchIterator(self._reads(edge), reader, _not_here, owner)
 
     def tables(
         self,
@@ -489,6 +490,10 @@ class ThreadedCore:
 
 def _never() -> None:
     """There is no time limit."""
+
+
+def _not_here() -> None:
+    """There is nothing at hand: every batch comes from the other thread."""
 
 
 def _at_home(

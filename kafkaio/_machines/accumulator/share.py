@@ -17,6 +17,8 @@ that fills the buffer before its leader is known to hang cannot take it.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.limits import Limits
@@ -124,8 +126,14 @@ class BufferShare:
         queue = None if topic is None else topic.queues.get(place.partition)
         if queue is None or self._backlog.queue_count == 1:
             return False
-        held = _bytes_of(queue)
-        return held > 0 and held + size > self._little
+        # Asked with each batch while the buffer is nearly full of small ones, so it
+        # counts no further than it has to.
+        held = 0
+        for batch in chain(queue.waiting, queue.on_wire):
+            held += batch.charged
+            if held > 0 and held + size > self._little:
+                return True
+        return False
 
     def took(self, place: TopicPartition, size: int, now: float) -> None:
         """Note that a record for a place is taken in."""
