@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError
+from functools import partial
 from reprlib import recursive_repr
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -77,6 +78,28 @@ class _Unmade:
         return made if get is None else get(made, instance, owner)
 
 
+#: Calls of a method before it is compiled, which costs as much as so many of them.
+_SLOW_CALLS = 16
+
+
+class _Uncompiled(_Unmade):
+    """Takes the place of a method that is compiled when it has been called often."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, name: str, make: _Maker) -> None:
+        super().__init__(name, make)
+        self._left = _SLOW_CALLS
+
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        # Of the class, it is the method itself: its signature may be asked for, where
+        # `inspect` passes the class as an instance of `type`.
+        if not self._left or not isinstance(instance, self._make.target):
+            return super().__get__(instance, owner)
+        self._left -= 1
+        return partial(_SLOWLY[self._name], self._make, instance)
+
+
 class _Maker:
     """Makes the methods and attributes that a class lacks.
 
@@ -91,7 +114,7 @@ class _Maker:
         self._namespace = namespace
         self.options = options
         self.target = target
-        self._fields: list[Field[object]] | None = None
+        self._fields: list[Field[Any]] | None = None
 
     def __call__(self, name: str) -> object:
         """Make the one of this name and return it."""
@@ -121,10 +144,10 @@ class _Maker:
         plain.__qualname__ = target.__qualname__
         return dict(vars(dataclasses.dataclass(slots=True, **options)(plain)))
 
-    def fields(self) -> list[Field[object]]:
+    def fields(self) -> list[Field[Any]]:
         """Return the fields of the class, those of its bases first."""
         if self._fields is None:
-            found: dict[str, Field[object]] = {}
+            found: dict[str, Field[Any]] = {}
             for base in reversed(self.target.__mro__[1:-1]):
                 maker = _MAKERS.get(base)
                 if maker is not None:
@@ -133,17 +156,18 @@ class _Maker:
                     found |= {field.name: field for field in dataclasses.fields(base)}
             annotations: Any = self._namespace["__annotations__"]
             for name in _own_fields(annotations, self.target):
-                found[name] = self._field(name)
+                found[name] = self._field(name, annotations[name])
             self._fields = list(found.values())
         return self._fields
 
-    def _field(self, name: str) -> Field[object]:
+    def _field(self, name: str, annotation: Any) -> Field[Any]:
         # As the standard library completes it.
         said: Any = self._namespace.get(name, MISSING)
-        field: Field[object] = (
+        field: Field[Any] = (
             said if isinstance(said, Field) else dataclasses.field(default=said)
         )
         field.name = name
+        field.type = annotation
         if field.kw_only is MISSING:
             field.kw_only = self.options["kw_only"]
         return field
@@ -151,6 +175,12 @@ class _Maker:
 
 #: The maker of each class that was defined here.
 _MAKERS: WeakKeyDictionary[type, _Maker] = WeakKeyDictionary()
+
+
+def fields_of(cls: type) -> Sequence[Field[Any]]:
+    """Return what `dataclasses.fields` returns, without what else that has made."""
+    maker = _MAKERS.get(cls)
+    return dataclasses.fields(cls) if maker is None else maker.fields()
 
 
 class _FromFactory:
@@ -206,6 +236,39 @@ def _init(maker: _Maker) -> object:
     return made
 
 
+def _init_slowly(
+    maker: _Maker, made: object, /, *args: object, **given: object
+) -> None:
+    fields = maker.fields()
+    names = [field.name for field in fields if field.init and not field.kw_only]
+    values = dict(zip(names, args, strict=False))
+    known = values.keys() | given.keys()
+    for field in fields:
+        if field.init and _has_default(field):
+            known.add(field.name)
+    wanted = {field.name for field in fields if field.init}
+    if len(args) > len(names) or known != wanted or values.keys() & given.keys():
+        compiled: Any = maker("__init__")  # says what is wrong
+        compiled(made, *args, **given)
+        return
+    values |= given
+    write = object.__setattr__ if maker.options["frozen"] else setattr
+    for field in fields:
+        name = field.name
+        if name in values:
+            write(made, name, values[name])
+        elif field.default_factory is not MISSING:
+            write(made, name, field.default_factory())
+        elif field.default is not MISSING:
+            write(made, name, field.default)
+    if hasattr(made, "__post_init__"):
+        made.__post_init__()
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
 def _annotation(target: type, name: str) -> object:
     return next(
         found[name]
@@ -254,7 +317,7 @@ def _tuple_of(owner: str, names: Iterable[str]) -> str:
 
 
 def _eq(maker: _Maker) -> object:
-    names = [field.name for field in maker.fields() if field.compare]
+    names = _compared(maker)
     lines = [
         "if type(other) is type(self):",
         f" return {_tuple_of('self', names)} == {_tuple_of('other', names)}",
@@ -263,14 +326,37 @@ def _eq(maker: _Maker) -> object:
     return _compiled("__eq__", {False: ["self", "other"]}, lines, {}, maker.target)
 
 
+def _eq_slowly(maker: _Maker, one: object, other: object) -> object:
+    if type(other) is not type(one):
+        return NotImplemented
+    names = _compared(maker)
+    return _values(one, names) == _values(other, names)
+
+
+def _compared(maker: _Maker) -> list[str]:
+    return [field.name for field in maker.fields() if field.compare]
+
+
+def _values(one: object, names: Iterable[str]) -> tuple[object, ...]:
+    return tuple([getattr(one, name) for name in names])
+
+
 def _hash(maker: _Maker) -> object:
-    names = [
+    names = _hashed(maker)
+    lines = [f"return hash({_tuple_of('self', names)})"]
+    return _compiled("__hash__", {False: ["self"]}, lines, {}, maker.target)
+
+
+def _hash_slowly(maker: _Maker, one: object) -> int:
+    return hash(_values(one, _hashed(maker)))
+
+
+def _hashed(maker: _Maker) -> list[str]:
+    return [
         field.name
         for field in maker.fields()
         if (field.compare if field.hash is None else field.hash)
     ]
-    lines = [f"return hash({_tuple_of('self', names)})"]
-    return _compiled("__hash__", {False: ["self"]}, lines, {}, maker.target)
 
 
 def _setattr(maker: _Maker) -> object:
@@ -329,6 +415,12 @@ _BY_NAME: dict[str, Callable[[_Maker], object]] = {
     "__setstate__": _setstate,
     "__match_args__": _match_args,
 }
+#: The same without a compiler, for the first calls.
+_SLOWLY: dict[str, Callable[..., object]] = {
+    "__init__": _init_slowly,
+    "__eq__": _eq_slowly,
+    "__hash__": _hash_slowly,
+}
 
 
 def _define(cls: type, options: dict[str, bool]) -> type:
@@ -339,7 +431,7 @@ def _define(cls: type, options: dict[str, bool]) -> type:
     body["__slots__"] = tuple(name for name in own_fields if name not in inherited)
     maker = _Maker(namespace, options, cls)
     for name in _missing(namespace, options):
-        body[name] = _Unmade(name, maker)
+        body[name] = (_Uncompiled if name in _SLOWLY else _Unmade)(name, maker)
     if options["eq"] and not options["frozen"]:
         body.setdefault("__hash__", None)
     maker.target = type(cls)(cls.__name__, cls.__bases__, body)
@@ -406,7 +498,7 @@ def _compile_constructor(cls: type) -> Any:
     names: dict[str, object] = {"_new": object.__new__, "_cls": cls}
     parameters: dict[bool, list[str]] = {False: [], True: []}
     lines = ["_made = _new(_cls)"]
-    for field in dataclasses.fields(cls):
+    for field in fields_of(cls):
         if not field.init or field.default_factory is not MISSING:
             raise TypeError(f"{cls.__name__}.{field.name}: use the class itself")
         parameter = field.name

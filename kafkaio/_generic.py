@@ -34,8 +34,7 @@ else:
 
         __slots__ = ()
 
-        def __class_getitem__(cls, arguments):
-            return GenericAlias(cls, arguments)
+        __class_getitem__ = classmethod(GenericAlias)
 
 
 #: Of what both takes and gives keys and values.

@@ -40,19 +40,11 @@ from datetime import datetime
 from functools import partial
 from itertools import accumulate
 from types import TracebackType
-from typing import (
-    TYPE_CHECKING,
-    Literal,
-    NamedTuple,
-    Self,
-    TypeAlias,
-    TypeVar,
-    Union,
-    Unpack,
-)
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Union, Unpack
 from uuid import UUID
 
 from kafkaio._arguments import count_of, level_of, partition_of, type_name
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.batch import (
     MOST_BYTES,
     Batch,

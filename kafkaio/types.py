@@ -6,18 +6,12 @@ from abc import ABCMeta
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
-from typing import (
-    Any,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    runtime_checkable,
-)
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic, K_co, V_co
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._public import knows_other_clients, public
 
 __all__ = [

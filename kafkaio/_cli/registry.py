@@ -7,7 +7,9 @@ here so that the list of commands imports no module; a test compares the two.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+from kafkaio._named_tuple import NamedTuple
 
 
 class Entry(NamedTuple):

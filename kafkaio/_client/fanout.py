@@ -45,15 +45,17 @@ from collections.abc import (
 )
 from dataclasses import field
 from math import inf
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import anyio
 
 from kafkaio._client.destinations import Destination, Leader
 from kafkaio._client.retry import RetryLater, RetryPolicy, timed_out
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import Generic
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.reactions import Reaction, ReactionStep, reaction
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll

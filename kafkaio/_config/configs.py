@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Literal, Never, Self, TypeAlias
 
@@ -26,7 +25,7 @@ from kafkaio._config.declaration import (
     wrong_value,
 )
 from kafkaio._config.proxy import parse_proxy
-from kafkaio._dataclass import dataclass
+from kafkaio._dataclass import dataclass, fields_of
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError
 from kafkaio.serde import DeserializerLike, SerializerLike
@@ -459,7 +458,7 @@ class ClientConfig:
             ConfigurationError: an option is unknown, of the wrong type or out of
                 bounds, or a server address cannot be read.
         """
-        known = {f.name for f in fields(cls)} - {"bootstrap_servers"}
+        known = {f.name for f in fields_of(cls)} - {"bootstrap_servers"}
         for name in options:
             if name not in known:
                 raise cls._unknown(name, name, {*known, *cls.ARGUMENTS})
@@ -491,8 +490,8 @@ class ClientConfig:
             raise ConfigurationError(
                 f"properties must be a mapping, not {type(kind).__name__}"
             )
-        dotted = {f.name.replace("_", "."): f for f in fields(cls)}
-        other = {name: f for f in fields(cls) for name in option_of(f).other_names}
+        dotted = {f.name.replace("_", "."): f for f in fields_of(cls)}
+        other = {name: f for f in fields_of(cls) for name in option_of(f).other_names}
         options, rest = _login_of(properties)
         for key, value in rest.items():
             found = other.get(key) or dotted.get(key)
@@ -526,7 +525,7 @@ class ClientConfig:
             raise ConfigurationError(
                 "observer: a shared client has its own: give it to Client(...)"
             )
-        inherited = {f.name: getattr(client, f.name) for f in fields(ClientConfig)}
+        inherited = {f.name: getattr(client, f.name) for f in fields_of(ClientConfig)}
         for name in options:
             if name in inherited:
                 raise ConfigurationError(
@@ -566,7 +565,7 @@ class ClientConfig:
         if (error := without_meaning(cls._kind(), given, name)) is not None:
             return error
         for other in (ProducerConfig, ConsumerConfig, ShareConsumerConfig):
-            if name in {f.name for f in fields(other)}:
+            if name in {f.name for f in fields_of(other)}:
                 return ConfigurationError(
                     f"{given} is an option of {other._kind()}, not of {cls._kind()}"
                 )
@@ -997,7 +996,7 @@ class ConsumerConfig(ClientConfig):
             )
 
     def _check_protocol(self) -> None:
-        defaults = {field.name: field.default for field in fields(ConsumerConfig)}
+        defaults = {field.name: field.default for field in fields_of(ConsumerConfig)}
         foreign = {
             "auto": (),
             "classic": ("group_remote_assignor",),
@@ -1178,7 +1177,7 @@ def _login_of(
 
 
 def _check(config: ClientConfig) -> None:
-    for declared in fields(config):
+    for declared in fields_of(type(config)):
         check_value(declared, getattr(config, declared.name))
     for server in config.first_nodes:
         # Not unpacked: options alone, for a shared client, may have servers as texts.

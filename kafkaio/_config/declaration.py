@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import Field, field, fields
+from dataclasses import Field, field
 from functools import partial
 from inspect import getattr_static, iscoroutinefunction, isfunction
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafkaio._dataclass import fields_of
 from kafkaio.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class _Documentation:
 
     def __get__(self, instance: object, owner: type[DataclassInstance]) -> str:
         lines = [self._summary.rstrip(), "", "    Attributes:"]
-        for declared in fields(owner):
+        for declared in fields_of(owner):
             is_own = declared.name in owner.__annotations__  # not inherited
             if is_own and "option" in declared.metadata:
                 text = f"{declared.name}: {option_of(declared).doc}"
@@ -196,7 +197,7 @@ def given(config: DataclassInstance, prefix: str) -> list[str]:
     """Return the options whose names begin so and that differ from their defaults."""
     return [
         declared.name
-        for declared in fields(config)
+        for declared in fields_of(type(config))
         if declared.name.startswith(prefix)
         and getattr(config, declared.name) != declared.default
     ]

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, Signature, isbuiltin, signature
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import ConfigurationError
 
 if sys.version_info >= (3, 14):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkaio._generic import Generic, K_co, V_co
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._public import public
 from kafkaio._records.batch import RecordCursor
 from kafkaio.errors import ConfigurationError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkaio._client.destinations import Leader
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._client.ports import ClusterPort
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

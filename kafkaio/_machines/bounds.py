@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Field, Message, Struct
 

@@ -25,9 +25,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from heapq import heappop, heappush
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from kafkaio._dataclass import dataclass
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import ArgumentValueError
 from kafkaio.types import Record, TopicPartition
 

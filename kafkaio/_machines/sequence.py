@@ -32,9 +32,10 @@ epochs under way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import Generic
 
 #: Brokers recognise this many batches per producer and partition.
 MAX_UNDER_WAY = 5

@@ -20,9 +20,9 @@ assignment in force was added.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 from kafkaio._machines.membership.ledger import Claim
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 _NOTHING: frozenset[TopicPartition] = frozenset()

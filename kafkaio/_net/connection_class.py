@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._public import public
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import CoroutineType
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from kafkaio._arguments import check_partition, topic_name, type_name
 from kafkaio._config import ProducerConfig
 from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._machines.accumulator import PlainRecord
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.clock import wall_clock
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.serde import SerializationContext, Topic

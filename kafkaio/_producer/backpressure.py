@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kafkaio._machines.accumulator import Barrier
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._layout import twin_of
 from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaTimeout

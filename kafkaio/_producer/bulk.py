@@ -19,18 +19,11 @@ from collections.abc import (
     Sequence,
 )
 from itertools import accumulate, chain, compress, islice
-from typing import (
-    TYPE_CHECKING,
-    ClassVar,
-    NamedTuple,
-    Self,
-    TypeAlias,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, TypeVar, overload
 
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
 from kafkaio._producer.delivery import Delivery, settled, unsettled
 from kafkaio._public import public

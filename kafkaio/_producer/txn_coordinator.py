@@ -18,13 +18,14 @@ from contextlib import suppress
 from dataclasses import field
 from functools import partial
 from math import inf
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ProducerConfig
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import Generic
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import ReactionStep, is_foreign, reaction
 from kafkaio._machines.sequence import IdAndEpoch

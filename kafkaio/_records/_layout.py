@@ -6,8 +6,9 @@ The compiled codec is loaded without its pure twin, so its Python parts are here
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import Header, TimestampType
 
 if TYPE_CHECKING:

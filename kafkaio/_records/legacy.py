@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import NamedTuple
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._layout import (
     CODEC_MASK,
     LENGTH_END,

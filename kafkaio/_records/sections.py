@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._impl import (
     ColumnsBuilder,
     Record,

@@ -25,11 +25,12 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import suppress
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 from weakref import WeakSet
 
 import anyio
 
+from kafkaio._generic import Generic
 from kafkaio.errors import ClosedError, InternalError
 
 T = TypeVar("T")

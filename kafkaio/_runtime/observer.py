@@ -20,9 +20,10 @@ from contextlib import (
     nullcontext,
 )
 from functools import partial, reduce, wraps
-from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeAlias
 
 from kafkaio._dataclass import dataclass
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._public import public
 from kafkaio.types import Headers, OffsetAndMetadata, TopicPartition
 

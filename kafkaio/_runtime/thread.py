@@ -19,11 +19,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 from weakref import WeakSet
 
 import anyio
 
+from kafkaio._generic import Generic
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.lifecycle import Ending
 from kafkaio._runtime.loop import running_loop

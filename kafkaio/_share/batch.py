@@ -7,7 +7,7 @@ and makes no records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from kafkaio._arguments import type_name
 from kafkaio._consumer.batch import (
@@ -19,6 +19,7 @@ from kafkaio._consumer.batch import (
     is_most_of_what_it_keeps,
 )
 from kafkaio._generic import Generic, K_co, V_co
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._public import public
 from kafkaio._records._acquired import ACCEPT, REJECT, RELEASE
 from kafkaio._records.batch import Acquired, ShareRecord, acquired_of

@@ -18,7 +18,7 @@ and its end is noticed at once, also while nothing is in flight.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
@@ -32,6 +32,7 @@ from kafkaio._machines.share.session import (
     ShareSession,
     TopicIdPartition,
 )
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import RELEASE, Acquired

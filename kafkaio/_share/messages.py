@@ -7,7 +7,7 @@ Requests name topics by their ids, and everything else in this package by their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from kafkaio._config import ShareConsumerConfig
@@ -17,6 +17,7 @@ from kafkaio._machines.share.ledger import AcquiredRange
 from kafkaio._machines.share.membership import SendShareHeartbeat
 from kafkaio._machines.share.room import Grant
 from kafkaio._machines.share.session import SessionPlan, TopicIdPartition
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Buffer
 from kafkaio.protocol.messages import share_acknowledge as ack, share_fetch as fetch

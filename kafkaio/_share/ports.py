@@ -7,7 +7,9 @@ ledger, and brings fetched data. The *reader* keeps fetched data until it is han
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from kafkaio._named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from kafkaio._records.batch import Acquired

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from kafkaio import TopicPartition
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._public import public
 from kafkaio.aiokafka.errors import KafkaError
 from kafkaio.types import Record

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import ref
 
 from kafkaio._dataclass import dataclass
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.observer import Observed
 
 #: Attempts at a snapshot, which fails if the event loop's thread changes a dict.

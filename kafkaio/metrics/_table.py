@@ -14,8 +14,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partialmethod
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.observer import (
     AcknowledgedPart,
     AcquiredPart,

@@ -7,10 +7,11 @@ The generated classes inherit from these. The codec compiles its functions from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import Generic
 
 #: The types of bytes. A memoryview refers to its buffer, so that records need no copy.
 Buffer: TypeAlias = bytes | bytearray | memoryview

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import TypeVar
+
+from kafkaio._generic import Generic
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -15,10 +15,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, fields
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from kafkaio._config.declaration import option, option_of, read_text
 from kafkaio._config.shown import shown_name
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import ConfigurationError
 
 if TYPE_CHECKING:

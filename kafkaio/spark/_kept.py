@@ -23,10 +23,11 @@ any worker, and a producer that wrote an older version was most likely replaced.
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkaio._client import Client
 from kafkaio._config import ClientConfig, ProducerConfig, ProducerOptions
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._producer import Producer
 from kafkaio._producer.current import is_current
 

@@ -21,9 +21,10 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.group import TaskGroup
 from kafkaio.errors import KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import _runtime as runtime

@@ -23,9 +23,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import ConfigurationError
 from kafkaio.spark._bounds import (
     EARLIEST,

@@ -13,8 +13,9 @@ column by column, so nothing is converted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import ConfigurationError
 
 if TYPE_CHECKING:

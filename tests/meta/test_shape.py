@@ -246,13 +246,16 @@ def cut_classes(package: str) -> set[str]:
         and home.rpartition(".")[0] == package
         and not is_a_kind(home, name)
         and (module, name) not in OF_THE_CODEC
-        and (home, name) != TYPES_ALONE
+        and (home, name) not in OF_THE_LANGUAGE
         and (module, node.name) not in SUBJECTS_OF_ADMIN
     }
 
 
-#: A base that only lets a class be subscribed with types.
-TYPES_ALONE = ("kafkaio._generic", "Generic")
+#: What stands for a base of the standard library.
+OF_THE_LANGUAGE = {
+    ("kafkaio._generic", "Generic"),
+    ("kafkaio._named_tuple", "NamedTuple"),
+}
 
 
 #: Classes of the codec in use, compiled or pure, to which a module of `_records` adds

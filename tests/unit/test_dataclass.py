@@ -16,7 +16,7 @@ from typing import ClassVar, Generic, TypeVar
 import pytest
 
 import kafkaio
-from kafkaio._dataclass import _Unmade, constructor, dataclass
+from kafkaio._dataclass import _Unmade, constructor, dataclass, fields_of
 
 T = TypeVar("T")
 BOTH = (dataclass, dataclasses.dataclass)
@@ -147,7 +147,10 @@ def test_a_class_is_what_the_standard_library_makes(late, at_once) -> None:
         (lambda cls: dataclasses.fields(cls), {"__dataclass_fields__"}),
         (lambda cls: repr(object.__new__(cls)), {"__repr__"}),
         (lambda cls: inspect.signature(cls), {"__init__"}),
-        (lambda cls: cls(1).first, {"__init__"}),
+        (lambda cls: cls(1).first, set()),
+        (lambda cls: cls(1) == cls(1), set()),
+        (lambda cls: [cls(number).first for number in range(20)], {"__init__"}),
+        (lambda cls: [cls(1) == cls(2) for _ in range(20)], {"__init__", "__eq__"}),
     ],
 )
 def test_a_use_makes_what_it_needs(use, made) -> None:
@@ -183,6 +186,46 @@ def test_a_class_can_be_derived_from_before_it_is_used() -> None:
     assert isinstance(vars(frozen)["__init__"], _Unmade)
     assert frozen(1) == frozen(1)
     assert hash(frozen(1)) == hash(frozen(1))
+
+
+@pytest.mark.parametrize(("late", "at_once"), PAIRS)
+def test_the_first_calls_are_those_of_the_compiled_methods(late, at_once) -> None:
+    ways: list[tuple[tuple[object, ...], dict[str, object]]] = [
+        *(((), {}), ((1,), {}), ((), {"first": 1}), ((1,), {"first": 1})),
+        *(((1, "x", 3, 4, 5), {}), ((1,), {"other": 1}), ((), {"second": "q"})),
+        *(((1, "x"), {}), ((), {"second": "q", "first": 2})),
+    ]
+    for args, given in ways:
+        slow = shapes(dataclass)[[p.values[0] for p in PAIRS].index(late)]
+        one = told(lambda c=slow, a=args, g=given: c(*a, **g))
+        twin = told(lambda c=at_once, a=args, g=given: c(*a, **g))
+        assert repr(one)[:60].replace(repr(slow), "") == repr(twin)[:60].replace(
+            repr(at_once), ""
+        )
+        if isinstance(one, slow):
+            assert (one == one, one != one) == (twin == twin, twin != twin)
+            assert (one == twin) == (twin == one)
+            if late.__name__ != "ByIdentity":
+                assert told(lambda o=one: hash(o)) == told(lambda o=twin: hash(o))
+            assert [getattr(one, f.name) for f in dataclasses.fields(at_once)] == [
+                getattr(twin, f.name) for f in dataclasses.fields(at_once)
+            ]
+
+
+def test_the_fields_of_a_class_are_those_of_the_library() -> None:
+    for late, at_once in zip(
+        shapes(dataclass), shapes(dataclasses.dataclass), strict=True
+    ):
+        before = {name for name, it in vars(late).items() if isinstance(it, _Unmade)}
+        found = fields_of(late)
+        assert before == {n for n, it in vars(late).items() if isinstance(it, _Unmade)}
+        assert [
+            (f.name, f.type, f.default, f.init, f.kw_only, f.compare) for f in found
+        ] == [
+            (f.name, f.type, f.default, f.init, f.kw_only, f.compare)
+            for f in dataclasses.fields(at_once)
+        ]
+        assert fields_of(at_once) == dataclasses.fields(at_once)
 
 
 def test_threads_may_use_it_first_at_the_same_time() -> None:

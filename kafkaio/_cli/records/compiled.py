@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from kafkaio._cli.records.format import FormatError
+from kafkaio._generic import Generic
 
 T = TypeVar("T")
 

@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafkaio._cli.records.decoding import SERDES
 from kafkaio._cli.records.input import InputError
 from kafkaio._cli.records.sides import PLAIN, REGISTERED, TEXTS, Sides
 from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import SerializationError
 from kafkaio.serde import SerializationContext
 

@@ -20,10 +20,11 @@ import json
 import operator
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from kafkaio._cli.records.decoded import DecodedRecord, ShownRecord, utf_8, write_json
 from kafkaio._cli.records.format import FormatError
+from kafkaio._named_tuple import NamedTuple
 
 Filter: TypeAlias = Callable[[ShownRecord], bool]
 _Value: TypeAlias = int | float | bytes | None

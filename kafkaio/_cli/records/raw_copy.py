@@ -6,7 +6,7 @@ import json
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import IO, TYPE_CHECKING, Final, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Final, Self
 
 from kafkaio._cli.records.sending import (
     COMMIT_SECONDS,
@@ -14,6 +14,7 @@ from kafkaio._cli.records.sending import (
     commit_copied,
     to_the_end,
 )
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.clock import now
 from kafkaio.errors import RecordTooLarge
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from kafkaio._cli.records.decoded import ShownRecord
 from kafkaio._cli.records.format import (
@@ -28,6 +28,7 @@ from kafkaio._cli.records.format import (
     require,
     scan,
 )
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import TimestampType
 
 Renderer: TypeAlias = Callable[[ShownRecord], bytes]

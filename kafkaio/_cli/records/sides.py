@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import click
+
+from kafkaio._generic import Generic
+from kafkaio._named_tuple import NamedTuple
 
 T = TypeVar("T")
 

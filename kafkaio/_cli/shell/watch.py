@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import anyio
 
 from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.exits import lines_of
 from kafkaio._cli.text.output import Row, Table, drawn
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import KafkaError, UsageError
 
 #: Seconds after which a snapshot counts as unanswered. The first one has the time of a

@@ -12,9 +12,10 @@ which ``python -m codegen.cli_schemas`` writes to ``kafkaio/_cli/schemas``:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from kafkaio._cli.text.output import Table, TableColumn
+from kafkaio._named_tuple import NamedTuple
 
 JsonSchema: TypeAlias = Mapping[str, object]
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+from kafkaio._named_tuple import NamedTuple
 
 #: Names and values, sorted by name.
 Attributes: TypeAlias = tuple[tuple[str, str], ...]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
@@ -29,6 +29,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.reactions import Reaction, ReactionStep, reaction
 from kafkaio._machines.read_committed import ReadUncommitted
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.batch import Decompressor
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import FetchedPart, Observer, observes

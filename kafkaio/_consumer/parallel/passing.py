@@ -6,9 +6,8 @@ back-off, and one of them is reported. It grows until that record succeeds.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kafkaio._machines.backoff import Backoff
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import AnyRecord, TopicPartition
 
 

@@ -8,11 +8,12 @@ handler is cancelled whose record belongs to somebody else by now.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import anyio
 
 from kafkaio._consumer.reading.exclusive import UserCode
+from kafkaio._generic import Generic
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.wakeup import Wakeup
 

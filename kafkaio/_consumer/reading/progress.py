@@ -23,12 +23,13 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kafkaio._consumer.reading.buffers import PartitionBuffer
 from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.batch import Handout
 from kafkaio.types import TopicPartition
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import AnyBatch, Batch, Piece, TablePiece, end_of, size_of
@@ -35,6 +35,7 @@ from kafkaio._consumer.reading.progress import (
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import is_replaced, now

@@ -14,13 +14,12 @@ in Java's client.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kafkaio._machines.accumulator.availability import Availability, NodeState
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, ProduceBatch
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import TopicPartition
 
 _FOREVER = float("inf")

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
@@ -34,6 +34,7 @@ from kafkaio._machines.connection.states import (
     ConnectionState,
 )
 from kafkaio._machines.connection.throttle import pause_after
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import (
     AuthenticationError,
     ConnectionLost,

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
-from typing import Final, Generic, TypeAlias
+from typing import Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
+from kafkaio._generic import Generic
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._headers import encode_request_parts, peek_correlation_id
 from kafkaio.protocol._message import Buffer, Request, Response, ResponseT

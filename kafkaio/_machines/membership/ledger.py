@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkaio._dataclass import dataclass
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import TopicPartition
 
 

@@ -20,10 +20,10 @@ has committed offsets was added after them; any other existed when they were rea
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
 from uuid import UUID
 
 from kafkaio._machines.metadata import ClusterView
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 

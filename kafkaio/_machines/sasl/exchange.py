@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import seconds
 from kafkaio._machines.sasl.mechanism import MechanismPort, Outcome, Work
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import AuthenticationError, InternalError, UnsupportedVersion
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._headers import decode_response

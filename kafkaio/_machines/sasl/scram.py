@@ -23,9 +23,10 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkaio._machines.sasl.mechanism import Outcome, has_surrogates
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import AuthenticationError, ConfigurationError, ProtocolError
 
 #: The least number of iterations that RFC 7677 allows, and Kafka's own client takes.

@@ -7,9 +7,10 @@ one *group* of each partition. `Group.halves` divides one that was refused.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkaio._machines.share.leases import Lease
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._acquired import GAP
 
 #: Kafka's number of the acknowledge type that renews a lock (KIP-1222).

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
@@ -36,6 +36,7 @@ from kafkaio._machines.share.acks import (
     sorted_runs,
 )
 from kafkaio._machines.share.leases import NEVER, Lease, Timetable
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._acquired import RELEASE
 from kafkaio._records.batch import Acquired
 from kafkaio.errors import AcknowledgeFailed, LockLost, ProtocolError

@@ -18,7 +18,7 @@ at once, or by more than before.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kafkaio._named_tuple import NamedTuple
 
 #: An idle leader is asked for this part of what is its due.
 _IDLE_PART = 8

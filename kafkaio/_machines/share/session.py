@@ -8,9 +8,10 @@ without acknowledgements; -1 closes it and releases what is locked.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import InternalError
 from kafkaio.protocol._error_codes import ErrorCode
 

@@ -13,8 +13,9 @@ the other, each when its turn comes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._acquired import HELD
 from kafkaio._records.batch import Acquired, Batch
 

@@ -7,7 +7,9 @@ The rows are named tuples: ``topic, code, message = response.topic_errors[0]`` w
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
+
+from kafkaio._named_tuple import NamedTuple
 
 __all__ = [
     "AlterConfigsResponse",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from kafkaio import TopicPartition
+from kafkaio._named_tuple import NamedTuple
 
 __all__ = [
     "ConsumerProtocol",

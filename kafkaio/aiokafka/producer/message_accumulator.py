@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import kafkaio
+from kafkaio._named_tuple import NamedTuple
 
 __all__ = ["AppendedRecord", "BatchBuilder"]
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import dropwhile
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, Setting
 
 TOPIC: Final = 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.testing._broker.configs import base_name, facts
 from kafkaio.testing._broker.settings import mismatch
 

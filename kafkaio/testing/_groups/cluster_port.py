@@ -7,9 +7,10 @@ the groups whose names hash to it. Its leader coordinates them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 from uuid import UUID
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.builder import BatchBuilder, encode_batch
 from kafkaio.testing._broker.batches import batches_of, marker_of, producer_of
 from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, EmbeddedCluster

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
-from typing import NamedTuple
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.testing._log.storage import StoragePort, read_whole, write_whole
 
 #: Kafka's name for the file.

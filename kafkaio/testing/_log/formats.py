@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._impl import crc32c
 
 _SNAPSHOT = struct.Struct(">hI")

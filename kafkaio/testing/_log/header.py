@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._impl import crc32c
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,

@@ -12,7 +12,8 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from kafkaio._named_tuple import NamedTuple
 
 #: Offset relative to the segment's base, and position.
 OFFSET_ENTRY = struct.Struct(">ii")

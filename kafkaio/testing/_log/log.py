@@ -10,8 +10,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.compression import BytesLike
 from kafkaio.testing._log.admission import admit, place, split
 from kafkaio.testing._log.cleaner import NO_HORIZON, Cleaner

@@ -7,8 +7,8 @@ never needed: recovery builds the indexes from the batches again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.batch import Decompressor, RecordBatch
 from kafkaio._records.compression import BytesLike
 from kafkaio.testing._log.epochs import LeaderEpochs

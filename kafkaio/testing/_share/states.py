@@ -9,9 +9,10 @@ from __future__ import annotations
 import struct
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.builder import encode_batch
 from kafkaio.protocol._codec import decode, encode
 from kafkaio.testing._broker.batches import batches_of

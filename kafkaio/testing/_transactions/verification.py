@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.cluster import EmbeddedCluster
 from kafkaio.testing._broker.partition import EmbeddedPartition
