@@ -7,8 +7,10 @@ have a leader now or not.
 Records without a key follow the uniform sticky partitioner of KIP-794: one partition
 takes a number of bytes, then the next is drawn. Partitions with short queues are drawn
 more often than those with long queues, so that a slow broker gets less. The number of
-bytes is the size of a batch, but `STICKY_BYTES` at most: batches may be large, and
-records at a low rate would all go to one partition for minutes.
+bytes is the size of a batch, but `STICKY_BYTES` at most while records are few: batches
+may be large, and records at a low rate would all go to one partition for minutes. While
+records fill one partition after the other within milliseconds, each takes more at a
+time, up to a batch: a draw costs as much as taking in some twenty records.
 
 Rows of a table without a key are known all at once. Drawing would leave partitions
 empty, as few draws are uneven. So a table is divided into runs of about the same number
@@ -24,6 +26,10 @@ from kafkaio._records._impl import key_partition as key_partition, murmur2 as mu
 
 #: The most bytes of keyless records that go to one partition at a time.
 STICKY_BYTES = 65_536
+#: Seconds: after a partition that took its bytes within `_QUICK`, the next one takes
+#: twice as many. After `_SLOW` none takes more than the share.
+_QUICK = 0.005
+_SLOW = 0.02
 #: Bytes of a run of rows, where there are many partitions: a batch costs as much as
 #: taking in a hundred and fifty rows (some 20 microseconds).
 _RUN_BYTES = 32_768
@@ -76,36 +82,56 @@ class StickyPartition:
     The caller draws: it calls ``is_due`` before each record that begins a batch, calls
     ``switch`` with the partition drawn, and subtracts the bytes appended from ``left``.
 
+    Args:
+        sticky_bytes: bytes after which to switch while records are few.
+        most: bytes that a partition can take at a time, however many records there are;
+            twice ``sticky_bytes`` unless it is more.
+
     Attributes:
         partition: its number, -1 before the first is drawn.
         left: bytes that it can still take, whether batches are full or not.
-        share: bytes after which to switch; it takes twice as many at most.
+        share: ``sticky_bytes``.
     """
 
-    __slots__ = ("_own", "left", "partition", "share")
+    __slots__ = ("_most", "_own", "_reach", "_since", "left", "partition", "share")
 
-    def __init__(self, sticky_bytes: int) -> None:
+    def __init__(self, sticky_bytes: int, most: int = 0) -> None:
         self.share: int = max(1, sticky_bytes)
+        self._most = max(self.share, most // 2)
         # The partition and bytes that `lend` replaced; None if nothing is lent.
         self._own: tuple[int, int] | None = None
-        self.switch(-1)
+        # Bytes after which to switch; it takes twice as many at most.
+        self._reach = self.share
+        # When the partition was drawn.
+        self._since = -_SLOW
+        self.partition: int = -1
+        self.left: int = 0
 
-    def is_due(self, size: int) -> bool:
+    def is_due(self, size: int, now: float) -> bool:
         """Whether a record that begins a batch should go to a newly drawn partition.
 
         A switch waits until the batch is full, so that no small batch is left behind,
-        but not for more than twice the share: then nothing is ``left``. A batch into
+        but not for more than twice as long: then nothing is ``left``. A batch into
         which the next record does not fit counts as full.
 
         Args:
             size: bytes of that record.
+            now: the time.
         """
-        return self.partition < 0 or self.left - size <= self.share
+        # Where records have become few, they do not fill what was meant for many.
+        reach = self._reach if now - self._since < _SLOW else self.share
+        return self.partition < 0 or self.left - size <= 2 * self._reach - reach
 
-    def switch(self, partition: int) -> None:
+    def switch(self, partition: int, now: float) -> None:
         """Use this partition from now on."""
-        self.partition: int = partition
-        self.left: int = 2 * self.share
+        spent = now - self._since
+        if spent >= _SLOW:
+            self._reach = self.share
+        elif spent < _QUICK:
+            self._reach = min(2 * self._reach, self._most)
+        self._since = now
+        self.partition = partition
+        self.left = 2 * self._reach
 
     def lend(self, partition: int) -> None:
         """Use this partition for a run of rows, until `take_back`."""

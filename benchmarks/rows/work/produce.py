@@ -46,6 +46,7 @@ async def kafkaio_each(spec, check=acknowledged):
         topic, nowait, wait = spec["topic"], producer.enqueue_nowait, producer.enqueue
         full = kafkaio.BufferFull
         window = Window()
+        most = spec.get("window", WINDOW)
         older, newer, count = [], [], 0
         if spec.get("keyed"):
             for value, key in zip(values_of(spec), keys_of(spec), strict=True):
@@ -53,7 +54,7 @@ async def kafkaio_each(spec, check=acknowledged):
                     newer.append(nowait(topic, value, key=key, headers=HEADERS))
                 except full:
                     newer.append(await wait(topic, value, key=key, headers=HEADERS))
-                if len(newer) == WINDOW:
+                if len(newer) == most:
                     count += await check(older)
                     older, newer = newer, []
         else:
@@ -62,7 +63,7 @@ async def kafkaio_each(spec, check=acknowledged):
                     newer.append(nowait(topic, value))
                 except full:
                     newer.append(await wait(topic, value))
-                if len(newer) == WINDOW:
+                if len(newer) == most:
                     count += await check(older)
                     older, newer = newer, []
         count += await check(older) + await check(newer)

@@ -365,7 +365,7 @@ class Placement:
 
     def _begin_topic(self, name: str) -> TopicQueues:
         batch_size = self._limits.batch_size
-        sticky = StickyPartition(min(batch_size, STICKY_BYTES))
+        sticky = StickyPartition(min(batch_size, STICKY_BYTES), most=batch_size)
         queues = TopicQueues(name, sticky, batch_size)
         queues.learn(self._view, self._chooser.rack)
         self._backlog.has_new_topic = True
@@ -402,17 +402,17 @@ class Placement:
             usable = availability.usable(topic)
             if sticky.partition not in usable:
                 # The records in its batch stay there, to keep their order.
-                sticky.switch(self._draw(topic, usable))
+                sticky.switch(self._draw(topic, usable), created)
                 queue = topic.queues.get(sticky.partition)
         if queue is not None and sticky.left > 0:
             # Before the switch: only a record that does not fit shows that the batch
             # is full.
             put = self._add(topic, queue, record)
         if put is None:
-            if sticky.is_due(size):
+            if sticky.is_due(size, created):
                 availability.check(created)
                 usable = availability.usable(topic)
-                sticky.switch(self._draw(topic, usable))
+                sticky.switch(self._draw(topic, usable), created)
             put = self._put(topic, sticky.partition, record, created)
         receipt, added = put
         sticky.left -= added

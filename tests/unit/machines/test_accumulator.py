@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from typing import Any
 
 import pytest
@@ -217,8 +217,8 @@ def test_keyless_records_leave_a_partition_before_a_large_batch_is_full() -> Non
     h = Harness({"t": [0, 0]}, limits)
     h.rolls = iter(number % 2 / 2 for number in range(100))
     runs: list[list[int]] = []
-    for _ in range(600):
-        partition = h.put(None, b"x" * 1_000).partition
+    for number in range(600):
+        partition = h.put(None, b"x" * 1_000, now=number / 10_000).partition
         if not runs or runs[-1][0] != partition:
             runs.append([partition, 0])
         runs[-1][1] += 1
@@ -232,6 +232,16 @@ def test_keyless_records_leave_a_partition_before_a_large_batch_is_full() -> Non
         alone.append(receipt)
         h.acc.completion.acknowledged(h.take(), 0, -1)
     assert STICKY_BYTES // 1_100 < len(alone) <= STICKY_BYTES // 1_000
+
+
+def test_keyless_records_that_come_fast_fill_a_batch_before_they_move_on() -> None:
+    h = Harness({"t": [0, 0]}, replace(LARGE, batch_size=1_000_000))
+    h.rolls = iter(number % 2 / 2 for number in range(100))
+    partitions = [h.put(None, b"x" * 1_000).partition for _ in range(6_000)]
+    runs = [len(list(run)) for _, run in groupby(partitions)]
+    assert runs[0] == -(-2 * STICKY_BYTES // 1_011)
+    assert runs[1:3] == [2 * runs[0], 4 * runs[0]]
+    assert set(runs[4:-1]) <= {990, 991}  # whole batches
 
 
 def test_a_long_queue_is_one_of_many_bytes() -> None:

@@ -93,17 +93,50 @@ def test_weights_are_the_longest_queue_plus_one_minus_the_own() -> None:
 
 def test_sticky_switches_for_a_new_batch_when_its_share_is_taken() -> None:
     sticky = StickyPartition(100)
-    assert sticky.is_due(1)  # there is none yet
-    sticky.switch(4)
+    assert sticky.is_due(1, 0.0)  # there is none yet
+    sticky.switch(4, 0.0)
     assert (sticky.partition, sticky.left) == (4, 200)
-    assert not sticky.is_due(99)
+    assert not sticky.is_due(99, 0.0)
     sticky.left -= 80
-    assert not sticky.is_due(19)
-    assert sticky.is_due(20)
+    assert not sticky.is_due(19, 0.0)
+    assert sticky.is_due(20, 0.0)
     sticky.left -= 120
-    assert sticky.is_due(1)
-    sticky.switch(5)
-    assert not sticky.is_due(1)
+    assert sticky.is_due(1, 0.0)
+    sticky.switch(5, 0.0)
+    assert not sticky.is_due(1, 0.0)
+
+
+def test_while_records_are_many_a_partition_takes_up_to_a_batch_at_a_time() -> None:
+    sticky = StickyPartition(100, most=900)
+    now, taken = 10.0, []
+    for number in range(6):
+        sticky.switch(number, now)
+        taken.append(sticky.left)
+        now += 0.001
+    assert taken == [200, 400, 800, 900, 900, 900]
+    assert not sticky.is_due(449, now)
+    assert sticky.is_due(450, now)
+    now += 0.01  # neither quick nor slow
+    sticky.switch(1, now)
+    assert sticky.left == 900
+    now += 0.03
+    sticky.switch(2, now)
+    assert sticky.left == 200
+
+
+def test_records_that_become_few_leave_a_partition_after_the_share() -> None:
+    sticky = StickyPartition(100, most=1_000)
+    now = 10.0
+    for number in range(6):
+        sticky.switch(number, now)
+    assert sticky.left == 1_000
+    sticky.left -= 90
+    assert not sticky.is_due(10, now + 0.019)
+    assert not sticky.is_due(9, now + 0.021)
+    assert sticky.is_due(10, now + 0.021)
+    # That batch is full, and nothing else came: a few records go on from the start.
+    sticky.switch(3, now + 60.0)
+    assert sticky.left == 200
 
 
 # ---- tables --------------------------------------------------------------------------
@@ -168,12 +201,12 @@ def test_small_tables_fill_a_batch_together() -> None:
 def test_what_is_lent_is_taken_back() -> None:
     sticky = StickyPartition(100)
     sticky.take_back()  # nothing was lent
-    sticky.switch(3)
+    sticky.switch(3, 0.0)
     sticky.left -= 50
     sticky.lend(7)
     sticky.lend(8)
     assert sticky.partition == 8
-    assert not sticky.is_due(10_000_000)
+    assert not sticky.is_due(10_000_000, 0.0)
     sticky.left -= 1_000
     sticky.take_back()
     assert (sticky.partition, sticky.left) == (3, 150)
