@@ -356,6 +356,8 @@ class RangeFetcher:
         # When to read later ranges first; the deadline stands for never.
         until = attempts.deadline
         while True:
+            # Before choosing: a retry that becomes due meanwhile is not missed.
+            began_at = now()
             # Send before returning a part: brokers work while the caller reads it.
             self._take_answers()
             self._send_all()
@@ -370,7 +372,7 @@ class RangeFetcher:
                 continue
             if until == attempts.deadline and ranges.has_parts():
                 until = min(until, now() + _PATIENCE)
-            await self._wait(until)
+            await self._wait(began_at, until)
 
     async def _next(self) -> RangePart | None:
         each = self._ranges.turn()
@@ -465,8 +467,8 @@ class RangeFetcher:
 
     # ---- waiting ---------------------------------------------------------------------
 
-    async def _wait(self, until: float) -> None:
-        due = self._ranges.next_due(now())
+    async def _wait(self, since: float, until: float) -> None:
+        due = self._ranges.next_due(since)
         await self._wakeup.wait(until if due is None else min(until, due))
 
     def _expired(self, attempts: Attempts) -> KafkaError:

@@ -459,10 +459,15 @@ class RangeSchedule:
         answer.left += 1
         self._arrived(each)
 
-    def next_due(self, now: float) -> float | None:
-        """When something that failed may be tried again; None if nothing waits."""
-        times = [each.due for each in self._open if each.is_wanted and each.due > now]
-        times += [each.due for each in self._nodes.values() if each.due > now]
+    def next_due(self, since: float) -> float | None:
+        """When something that failed may be tried again; None if nothing waits.
+
+        Args:
+            since: the time of the last `choose`, or before: what became due after it is
+                due at once.
+        """
+        times = [each.due for each in self._open if each.is_wanted and each.due > since]
+        times += [each.due for each in self._nodes.values() if each.due > since]
         return min(times, default=None)
 
     # ---- calls of the reader ---------------------------------------------------------

@@ -190,6 +190,7 @@ class Leader:
         """Send requests until there is nothing more to do here."""
         try:
             while not self._has_finished:
+                began_at = now()  # a pause that ends from here on is not missed
                 try:
                     has_sent = await self._turn()
                 except KafkaError as error:
@@ -199,7 +200,7 @@ class Leader:
                         self._has_finished = True
                     has_sent = False
                 if not has_sent and not self._has_finished:
-                    await self._wakeup.wait(self._next_due(now()))
+                    await self._wakeup.wait(self._next_due(began_at))
         finally:
             self._end()
 
@@ -214,12 +215,13 @@ class Leader:
         parts.ledger.connection_lost(self.node_id, "the session was closed", now())
         parts.on_end(self.node_id)
 
-    def _next_due(self, at: float) -> float | None:
-        if at < self._attempts.due:
+    def _next_due(self, since: float) -> float | None:
+        if since < self._attempts.due:
             return self._attempts.due
+        at = now()
         times = (
             self._next_send(at),
-            self._parts.partitions.next_due(self.node_id, at),
+            self._parts.partitions.next_due(self.node_id, since),
         )
         due = min((time for time in times if time is not None), default=None)
         # A turn has just found nothing to send.

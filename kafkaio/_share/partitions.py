@@ -247,14 +247,20 @@ class AssignedPartitions:
             for each in partitions:
                 self._pauses.pop(each, None)
 
-    def next_due(self, node_id: int, moment: float) -> float | None:
-        """Return when the next of a leader's partitions ends its pause."""
+    def next_due(self, node_id: int, since: float) -> float | None:
+        """Return when the next of a leader's partitions ends its pause.
+
+        Args:
+            node_id: the leader.
+            since: a time before the partitions to fetch were chosen: a pause that has
+                ended after it ends now.
+        """
         leaders = self._leaders
         return min(
             (
                 pause.until
                 for each, pause in self._pauses.items()
-                if leaders.get(each) == node_id and pause.until > moment
+                if leaders.get(each) == node_id and pause.until > since
             ),
             default=None,
         )

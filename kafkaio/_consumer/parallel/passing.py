@@ -66,7 +66,12 @@ class PassingFailures:
         failure = self._failures.get(tp)
         return failure is not None and now < failure.until
 
-    def next_due(self, now: float) -> float | None:
-        """Return when the next back-off ends; None without one."""
-        ends = [each.until for each in self._failures.values() if each.until > now]
+    def next_due(self, since: float) -> float | None:
+        """Return when the next back-off ends; None without one.
+
+        Args:
+            since: a time before `holds` was asked: a back-off that has ended after it
+                ends now.
+        """
+        ends = [each.until for each in self._failures.values() if each.until > since]
         return min(ends, default=None)

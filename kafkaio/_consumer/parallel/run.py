@@ -435,10 +435,11 @@ class Runner:
         while not self._is_draining:
             consumer.check()
             reader.check()
+            began_at = now()  # a back-off that ends from here on is not missed
             if schedule.is_holding_back or self._has_more():
                 return True
             consumer.check_wanted()
-            await consumer.wait_for_news(self._passing.next_due(now()))
+            await consumer.wait_for_news(self._passing.next_due(began_at))
         return False
 
     def _has_more(self) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from kafkaio._client import Client, Controller
 from kafkaio._config import ClientConfig, ProducerConfig
+from kafkaio._machines.ranges import Choice, RangeSchedule
 from kafkaio._producer import Producer
 from kafkaio._records.batch import (
     BatchBuilder,
@@ -60,6 +61,7 @@ from kafkaio.types import OffsetRange, TopicPartition
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.unit.records.test_legacy import message
+from tests.virtual_loop import VirtualClockLoop
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)
 from kafkaio.arrow import RangeReader, read_ranges, schema  # noqa: E402
@@ -446,6 +448,27 @@ class TestErrors:
         async with client_of(cluster) as client:
             reader = read_ranges(client, [between(0, 10)], fetch_bytes=200)
             assert await offsets_of(reader) == [*range(10)]
+
+    async def test_a_retry_that_becomes_due_while_others_are_chosen(
+        self, cluster: FakeCluster, logs: FakeLogs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualClockLoop)
+        choose = RangeSchedule.choose
+
+        def choose_slowly(*args: Any) -> Choice:
+            choice = choose(*args)
+            loop.pass_time(1.0)
+            return choice
+
+        fill(logs, count=10)
+        logs.fail(*ONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        async with client_of(cluster) as client:
+            reader = read_ranges(client, [between(0, 10)])
+            monkeypatch.setattr(RangeSchedule, "choose", choose_slowly)
+            since = loop.time()
+            assert await offsets_of(reader) == [*range(10)]
+        assert loop.time() - since < 15  # and not the time limit of a call
 
     async def test_a_refusal(self, cluster: FakeCluster, logs: FakeLogs) -> None:
         fill(logs)
