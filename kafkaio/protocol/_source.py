@@ -110,9 +110,8 @@ class FunctionSource(ABC):
 
     def fields(self, kind: type[Struct]) -> tuple[list[Field], list[Field]]:
         """Return the plain fields, and the tagged fields in order of their tags."""
-        present = [f for f in kind.SCHEMA if f.present(self.version)]
-        tagged = [f for f in present if f.is_tagged(self.version)]
-        plain = [f for f in present if not f.is_tagged(self.version)]
+        tagged = [f for f in kind.SCHEMA if f.is_tagged(self.version)]
+        plain = [f for f in kind.SCHEMA if f.is_plain(self.version)]
         return plain, sorted(tagged, key=lambda field: field.tag or 0)
 
     def compact(self, field: Field) -> bool:
