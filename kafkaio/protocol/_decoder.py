@@ -68,7 +68,6 @@ def compile_decoder(message: type[Message], version: int) -> Decoder:
     root = source.struct(message)
     text = "\n".join(
         [
-            *source.asides,
             "def decode(buf, p, end):",
             source.body(),
             f"    return {root}, p",
@@ -87,7 +86,6 @@ def compile_sliced_decoder(message: type[Message], version: int) -> SlicedDecode
     root = source.struct(message)
     text = "\n".join(
         [
-            *source.asides,
             "def decode(buf, p, end, left):",
             "    mark = p + SLICE",
             "    if p > end: yield",  # makes it a generator in any case
@@ -382,7 +380,7 @@ class _DecoderSource(FunctionSource):
         body = self.take_lines()
         self._indent = depth
         self.put_lines(lines)
-        self.asides += self.reader(reader, body)
+        self.aside(reader, self.reader(reader, body))
         return reader
 
 

@@ -81,6 +81,19 @@ class Struct:
     SCHEMA: ClassVar[tuple[Field, ...]] = ()
 
 
+def layout(kind: type[Struct], version: int) -> tuple[object, ...]:
+    """Return how a version encodes the fields: the same where two do not differ."""
+    return tuple(
+        (
+            field.is_plain(version),
+            field.is_tagged(version),
+            field.is_nullable(version),
+            () if isinstance(field.type, str) else layout(field.type, version),
+        )
+        for field in kind.SCHEMA
+    )
+
+
 class Message(Struct):
     """A struct with a name and versions of its own, which is encoded by itself."""
 
