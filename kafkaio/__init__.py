@@ -23,8 +23,11 @@ __all__, __getattr__, __dir__ = lazy(
             *("PartitionView", "TopicView", "TransactionCoordinator"),
         ),
         "kafkaio._config": (
-            *("ClientConfig", "ClientOptions", "ConsumerConfig", "ConsumerOptions"),
-            *("ProducerConfig", "ProducerOptions", "ShareConsumerConfig"),
+            *("ClientConfig", "ConsumerConfig", "ProducerConfig"),
+            "ShareConsumerConfig",
+        ),
+        "kafkaio._config.options": (
+            *("ClientOptions", "ConsumerOptions", "ProducerOptions"),
             "ShareConsumerOptions",
         ),
         "kafkaio._consumer": (

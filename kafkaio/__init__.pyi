@@ -17,12 +17,14 @@ from kafkaio._client import (
 )
 from kafkaio._config import (
     ClientConfig as ClientConfig,
-    ClientOptions as ClientOptions,
     ConsumerConfig as ConsumerConfig,
-    ConsumerOptions as ConsumerOptions,
     ProducerConfig as ProducerConfig,
-    ProducerOptions as ProducerOptions,
     ShareConsumerConfig as ShareConsumerConfig,
+)
+from kafkaio._config.options import (
+    ClientOptions as ClientOptions,
+    ConsumerOptions as ConsumerOptions,
+    ProducerOptions as ProducerOptions,
     ShareConsumerOptions as ShareConsumerOptions,
 )
 from kafkaio._consumer import (

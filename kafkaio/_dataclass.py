@@ -73,7 +73,10 @@ class _Unmade:
         self._make = make
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
-        made = self._make(self._name)
+        # A class that shares this one asks again.
+        made = vars(self._make.target)[self._name]
+        if made is self:
+            made = self._make(self._name)
         get = getattr(type(made), "__get__", None)
         return made if get is None else get(made, instance, owner)
 

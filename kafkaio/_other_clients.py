@@ -399,8 +399,8 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     },
 }
 #: Texts of Python about arguments that are too many, too few or there twice.
-_BY_POSITION = re.compile(r"positional argument|multiple values|missing \d+ required")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BY_POSITION = r"positional argument|multiple values|missing \d+ required"
+_HUMP = r"(?<=[a-z0-9])(?=[A-Z])"
 
 
 def names_of(kind: type) -> list[str]:
@@ -421,7 +421,7 @@ def attribute_hint(kind: type, name: str) -> str | None:
         kind: the class without that attribute, or one that is derived from it.
         name: the attribute.
     """
-    snake = _HUMP.sub("_", name).lower()
+    snake = re.sub(_HUMP, "_", name).lower()
     for clients, names in _tables(kind).items():
         for spelling in (name, snake):
             if spelling in names:
@@ -441,7 +441,7 @@ def argument_hint(method: str, given: Mapping[str, object], text: str) -> str | 
     """
     known = ARGUMENTS.get(method, {})
     general = ARGUMENTS["*"]
-    if _BY_POSITION.search(text) and "*" in known:
+    if re.search(_BY_POSITION, text) and "*" in known:
         return f"{known['*']} ({_page('')})"
     for name in given:
         hint = known.get(name) or general.get(name)

@@ -8,7 +8,6 @@ pickles and the reference show: ``kafkaio.Consumer``, wherever the class stands.
 
 from __future__ import annotations
 
-import re
 import sys
 from abc import ABCMeta
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -21,7 +20,8 @@ T = TypeVar("T", bound=Callable[..., object])
 ClassT = TypeVar("ClassT", bound=type)
 ItemT = TypeVar("ItemT", covariant=True)
 
-_NAME = re.compile(r"[A-Za-z_][\w.]*")
+#: Turns what separates the names in an annotation into spaces.
+_PARTED = str.maketrans(dict.fromkeys("[](),|", " "))
 #: Names that an annotation may have and that are found from every module.
 _KNOWN_EVERYWHERE = frozenset(
     (
@@ -60,11 +60,15 @@ def _keep_annotations(kind: type) -> None:
     moved = {
         name: ForwardRef(text, module=module, is_class=True)
         for name, text in annotations.items()
-        if isinstance(text, str) and set(_NAME.findall(text)) - _KNOWN_EVERYWHERE
+        if isinstance(text, str) and not _is_known(text)
     }
     if moved:
         # A new dict: `kafkaio._dataclass` reads the old one on first use of the class.
         kind.__annotations__ = annotations | moved
+
+
+def _is_known(annotation: str) -> bool:
+    return _KNOWN_EVERYWHERE.issuperset(annotation.translate(_PARTED).split())
 
 
 def lazy(

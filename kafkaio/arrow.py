@@ -82,7 +82,8 @@ except ImportError as _error:
 if TYPE_CHECKING:
     from kafkaio._client import Client
     from kafkaio._client.log_ranges import Edge, Selection
-    from kafkaio._config import ClientConfig, ClientOptions
+    from kafkaio._config import ClientConfig
+    from kafkaio._config.options import ClientOptions
     from kafkaio._fetching.ranges import RangeFetcher, RangePart
     from kafkaio._machines.ranges import RangeState
 

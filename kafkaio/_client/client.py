@@ -17,7 +17,7 @@ from kafkaio._arguments import (
 from kafkaio._client.cluster import ClientStatistics, Cluster, with_client_id
 from kafkaio._client.destinations import ANY, Destination, check_destination
 from kafkaio._client.retry import Attempts
-from kafkaio._config import ClientConfig, ClientOptions
+from kafkaio._config import ClientConfig
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView
@@ -36,6 +36,7 @@ from kafkaio.types import (
 
 if TYPE_CHECKING:
     from kafkaio._client.offsets import Moment
+    from kafkaio._config.options import ClientOptions
 
 
 @public("kafkaio")
@@ -61,7 +62,7 @@ class Client(Closeable):
         ConfigurationError: an option is unknown or impossible.
     """
 
-    __signature__: OptionsSignature = OptionsSignature(ClientOptions, ClientConfig)
+    __signature__: OptionsSignature = OptionsSignature(ClientConfig)
 
     def __init__(
         self,

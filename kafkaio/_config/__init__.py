@@ -1,7 +1,8 @@
 """The options of clients, producers and consumers.
 
-`configs` declares them, each once; `declaration` says how. ``options`` has their
-keyword types and is generated (``python -m codegen.options``).
+`configs` declares them, each once; `declaration` says how. `options` has their keyword
+types, is generated (``python -m codegen.options``), and is loaded when they are asked
+for: type checkers need them, and signatures.
 """
 
 from kafkaio._config.configs import (
@@ -15,10 +16,4 @@ from kafkaio._config.configs import (
     ShareConsumerConfig as ShareConsumerConfig,
     TokenProvider as TokenProvider,
     with_functions as with_functions,
-)
-from kafkaio._config.options import (
-    ClientOptions as ClientOptions,
-    ConsumerOptions as ConsumerOptions,
-    ProducerOptions as ProducerOptions,
-    ShareConsumerOptions as ShareConsumerOptions,
 )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Literal, Never, Self, TypeAlias
 
 from kafkaio._config.declaration import (
@@ -954,7 +953,7 @@ class ConsumerConfig(ClientConfig):
     def __post_init__(self) -> None:
         for name in ("auto_offset_reset", "auto_offset_reset_new_partitions"):
             policy: object = getattr(self, name)
-            if isinstance(policy, timedelta):
+            if not isinstance(policy, str):
                 object.__setattr__(self, name, _reset_of(name, policy))
         _check(self)
         if self.partition_assignment_strategy is not None:
@@ -1138,11 +1137,7 @@ class ShareConsumerConfig(ClientConfig):
             raise ConfigurationError("group_id is missing: name the share group")
 
 
-def _reset_duration_ms(name: str, policy: object) -> int | None:
-    if not isinstance(policy, str):
-        raise wrong_value(
-            name, policy, "has the wrong type: str or timedelta is needed"
-        )
+def _reset_duration_ms(name: str, policy: str) -> int | None:
     kind, colon, text = policy.partition(":")
     if not colon and kind in {"latest", "earliest", "none"}:
         return None
@@ -1157,8 +1152,12 @@ def _reset_duration_ms(name: str, policy: object) -> int | None:
     return duration
 
 
-def _reset_of(name: str, ago: timedelta) -> str:
+def _reset_of(name: str, ago: object) -> str:
     """Return the text of a policy that goes back by a duration."""
+    from datetime import timedelta
+
+    if not isinstance(ago, timedelta):
+        raise wrong_value(name, ago, "has the wrong type: str or timedelta is needed")
     if ago < timedelta(0):
         raise wrong_value(name, ago, "is negative")
     milliseconds = ago // timedelta(milliseconds=1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import ssl
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from typing import get_type_hints
 
 from kafkaio._config.configs import ClientConfig
-from kafkaio._config.options import ClientOptions
+from kafkaio._dataclass import fields_of
 
 
 class OptionsSignature:
@@ -20,14 +19,12 @@ class OptionsSignature:
     holds for the class and for classes derived from it.
 
     Args:
-        declared: the keyword types of the options.
-        config: the configuration class that declares the options.
+        config: the configuration class that declares the options: ``ProducerConfig``
+            for ``ProducerOptions``.
     """
 
-    def __init__(
-        self, declared: type[ClientOptions], config: type[ClientConfig]
-    ) -> None:
-        self._declared = declared
+    def __init__(self, config: type[ClientConfig]) -> None:
+        self._declared = config.__name__.replace("Config", "Options")
         self._config = config
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
@@ -40,14 +37,17 @@ class OptionsSignature:
 
     def _expanded(self, parameter: inspect.Parameter) -> Iterable[inspect.Parameter]:
         is_rest = parameter.kind is inspect.Parameter.VAR_KEYWORD
-        if is_rest and self._declared.__name__ in str(parameter.annotation):
+        if is_rest and self._declared in str(parameter.annotation):
             return self._options()
         return (parameter,)
 
     def _options(self) -> Iterator[inspect.Parameter]:
+        from kafkaio._config import options  # needed for this alone
+
         # The keyword types import ssl for type checkers alone.
-        types = get_type_hints(self._declared, localns={"ssl": ssl})
-        for field in fields(self._config):
+        declared: type = getattr(options, self._declared)
+        types = get_type_hints(declared, localns={"ssl": ssl})
+        for field in fields_of(self._config):
             if field.name in types:
                 yield inspect.Parameter(
                     field.name,
@@ -58,8 +58,10 @@ class OptionsSignature:
 
 
 def _signature_of(owner: type) -> inspect.Signature:
+    from kafkaio._config import options  # the constructors have them for types alone
+
     constructor = inspect.getattr_static(owner, "__init__")
     try:
-        return inspect.signature(constructor, eval_str=True)
+        return inspect.signature(constructor, locals=vars(options), eval_str=True)
     except NameError:  # a name that is imported for type checkers alone
         return inspect.signature(constructor)

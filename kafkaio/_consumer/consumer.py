@@ -47,7 +47,7 @@ from kafkaio._arguments import (
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
 from kafkaio._client.offsets import EARLIEST, LATEST
-from kafkaio._config import ConsumerConfig, ConsumerOptions, with_functions
+from kafkaio._config import ConsumerConfig, with_functions
 from kafkaio._config.configs import iso_duration_ms
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.commit import ToCommit as ToCommit
@@ -111,6 +111,7 @@ from kafkaio.types import (
 
 if TYPE_CHECKING:
     from kafkaio._client.log_ranges import Bound, Edge
+    from kafkaio._config.options import ConsumerOptions
 
 TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
 
@@ -178,7 +179,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             ``io_thread``.
     """
 
-    __signature__: OptionsSignature = OptionsSignature(ConsumerOptions, ConsumerConfig)
+    __signature__: OptionsSignature = OptionsSignature(ConsumerConfig)
 
     @overload
     def __init__(

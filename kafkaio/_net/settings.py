@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkaio._config import ClientConfig
 from kafkaio._config.configs import AllowedHosts, versions_of
+from kafkaio._config.declaration import given
 from kafkaio._config.proxy import Proxy, parse_proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
@@ -23,7 +24,6 @@ from kafkaio._version import __version__
 from kafkaio.errors import ConfigurationError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
-from kafkaio.security._tls import contexts_for
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class NetSettings:
             and config.metadata_recovery_strategy == "rebootstrap",
             receive_memory=config.receive_memory,
             is_allowed=_allowed(config.allowed_hosts),
-            tls=contexts_for(config),
+            tls=_contexts_for(config),
             login=_login(config),
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
@@ -233,6 +233,14 @@ def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
             raise ConfigurationError(f"max_versions: {name!r} is not an API{hint}")
         found[key] = version
     return found
+
+
+def _contexts_for(config: ClientConfig) -> Callable[[], ssl.SSLContext] | None:
+    if not config.security_protocol.endswith("SSL") and not given(config, "ssl_"):
+        return None
+    from kafkaio.security._tls import contexts_for  # with TLS alone
+
+    return contexts_for(config)
 
 
 def _login(config: ClientConfig) -> LoginPort | None:

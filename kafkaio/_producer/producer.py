@@ -24,12 +24,7 @@ import anyio
 from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
-from kafkaio._config import (
-    DEFAULT_REQUEST_SIZE,
-    ProducerConfig,
-    ProducerOptions,
-    with_functions,
-)
+from kafkaio._config import DEFAULT_REQUEST_SIZE, ProducerConfig, with_functions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic, K_contra, KeyT, V_contra, ValueT
@@ -74,6 +69,7 @@ from kafkaio.types import Headers, Metric, NewRecord, RecordMetadata, TopicParti
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkaio._config.options import ProducerOptions
     from kafkaio._producer.raw import RawDelivery
     from kafkaio._producer.transaction import Transaction
     from kafkaio._producer.transaction_manager import TransactionManager
@@ -152,7 +148,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         ConfigurationError: an option is unknown or its value impossible.
     """
 
-    __signature__: OptionsSignature = OptionsSignature(ProducerOptions, ProducerConfig)
+    __signature__: OptionsSignature = OptionsSignature(ProducerConfig)
 
     def __init__(
         self,

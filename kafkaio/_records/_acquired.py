@@ -50,8 +50,7 @@ _DECIDED_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x05+", re.DOTALL)
 
 
 def _table(changes: dict[int, int]) -> bytes:
-    # For `bytes.translate`.
-    return bytes(changes.get(state, state) for state in range(256))
+    return bytes.maketrans(bytes(changes), bytes(changes.values()))
 
 
 _TAKE: Final = _table({each: each + TAKEN for each in _DECISIONS})

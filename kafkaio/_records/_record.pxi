@@ -30,8 +30,9 @@ cdef class Record:
     cdef object _headers
 
     __match_args__ = TypedRecord.__match_args__
-    __dataclass_fields__ = TypedRecord.__dataclass_fields__
-    __dataclass_params__ = TypedRecord.__dataclass_params__
+    # As descriptors, which have them made when they are asked for.
+    __dataclass_fields__ = vars(TypedRecord)["__dataclass_fields__"]
+    __dataclass_params__ = vars(TypedRecord)["__dataclass_params__"]
 
     def __init__(
         self,

@@ -6,14 +6,18 @@ A simulation replaces both with `replaced`, and the loop's clock with its own lo
 from __future__ import annotations
 
 import asyncio
-import random
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.loop import running_loop
+
+if TYPE_CHECKING:
+    import random
 
 
 @dataclass(slots=True)
@@ -23,7 +27,17 @@ class _Sources:
     bits: Callable[[int], int]
 
 
-_sources = _Sources(time.time_ns, random.random, random.getrandbits)  # noqa: S311
+def _system_bits(count: int) -> int:
+    # Of the system: `random` takes a millisecond to load, for a few numbers.
+    size = (count + 7) // 8
+    return int.from_bytes(os.urandom(size)) >> (8 * size - count)
+
+
+def _system_roll() -> float:
+    return _system_bits(53) / (1 << 53)
+
+
+_sources = _Sources(time.time_ns, _system_roll, _system_bits)
 
 
 def now() -> float:

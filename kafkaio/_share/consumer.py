@@ -16,13 +16,13 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
-from typing import Self, Unpack, overload
+from typing import TYPE_CHECKING, Self, Unpack, overload
 from uuid import UUID
 
 from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
-from kafkaio._config import ShareConsumerConfig, ShareConsumerOptions, with_functions
+from kafkaio._config import ShareConsumerConfig, with_functions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.handlers import observed
@@ -55,6 +55,9 @@ from kafkaio.serde import (
     ReadableTopic,
 )
 from kafkaio.types import Metric, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._config.options import ShareConsumerOptions
 
 
 @public("kafkaio")
@@ -112,9 +115,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         ArgumentValueError: a topic has no name.
     """
 
-    __signature__: OptionsSignature = OptionsSignature(
-        ShareConsumerOptions, ShareConsumerConfig
-    )
+    __signature__: OptionsSignature = OptionsSignature(ShareConsumerConfig)
 
     @overload
     def __init__(

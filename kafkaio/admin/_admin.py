@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 from uuid import UUID
 
 from kafkaio._arguments import (
@@ -19,7 +19,7 @@ from kafkaio._arguments import (
 )
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
-from kafkaio._config import ClientConfig, ClientOptions
+from kafkaio._config import ClientConfig
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._net.transport import Dial
@@ -41,6 +41,9 @@ from kafkaio.admin._users import Users
 from kafkaio.types import (
     Metric,
 )
+
+if TYPE_CHECKING:
+    from kafkaio._config.options import ClientOptions
 
 
 @public("kafkaio.admin")
@@ -105,7 +108,7 @@ class Admin(
         ConfigurationError: an option is unknown or impossible.
     """
 
-    __signature__: OptionsSignature = OptionsSignature(ClientOptions, ClientConfig)
+    __signature__: OptionsSignature = OptionsSignature(ClientConfig)
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from kafkaio.protocol._decoder import (
     compile_sliced_decoder,
 )
 from kafkaio.protocol._encoder import Encoder, compile_encoder
-from kafkaio.protocol._message import Buffer, Message, Response
+from kafkaio.protocol._message import Buffer, Message, Response, layout
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -155,13 +155,25 @@ def decode_from(
     decoder = _DECODERS.get((message, version))
     if decoder is None:
         _check_version(message, version)
-        decoder = _DECODERS[message, version] = compile_decoder(message, version)
+        decoder = _DECODERS[message, version] = _decoder_of(message, version)
     try:
         found, position = decoder(data, position, len(data))
     except _MALFORMED as error:
         raise _unreadable(message, version, len(data), error) from error
     assert isinstance(found, message)
     return found, position
+
+
+def _decoder_of(message: type[Message], version: int) -> Decoder:
+    # A new version of a request leaves many an answer as it was.
+    wanted = layout(message, version), message.is_flexible(version)
+    for (kind, other), decoder in _DECODERS.items():
+        if kind is message and wanted == (
+            layout(message, other),
+            message.is_flexible(other),
+        ):
+            return decoder
+    return compile_decoder(message, version)
 
 
 def _unreadable(

@@ -68,7 +68,6 @@ def compile_decoder(message: type[Message], version: int) -> Decoder:
     root = source.struct(message)
     text = "\n".join(
         [
-            *source.asides,
             "def decode(buf, p, end):",
             source.body(),
             f"    return {root}, p",
@@ -87,7 +86,6 @@ def compile_sliced_decoder(message: type[Message], version: int) -> SlicedDecode
     root = source.struct(message)
     text = "\n".join(
         [
-            *source.asides,
             "def decode(buf, p, end, left):",
             "    mark = p + SLICE",
             "    if p > end: yield",  # makes it a generator in any case
@@ -132,12 +130,11 @@ class _DecoderSource(FunctionSource):
     def _footprint(self, kind: type[Struct]) -> int:
         """The memory of a struct, in bytes, without the values that are read."""
         size = kind.__basicsize__ + 16  # what the garbage collector adds
-        plain, _ = self.fields(kind)
         for field in kind.SCHEMA:
             if field.default is None:
                 continue
             if field.array:
-                size += 0 if field in plain else _LIST
+                size += 0 if field.is_plain(self.version) else _LIST
             elif not isinstance(field.type, str):
                 size += self._footprint(field.type)
         return size
@@ -161,7 +158,7 @@ class _DecoderSource(FunctionSource):
         for field in plain:
             self._field(field, f"{name}.{field.name}")
         for field in kind.SCHEMA:
-            if field not in plain:
+            if not field.is_plain(self.version):
                 self._default(field, f"{name}.{field.name}")
         if self.flexible:
             self._tags(name, tagged)
@@ -383,7 +380,7 @@ class _DecoderSource(FunctionSource):
         body = self.take_lines()
         self._indent = depth
         self.put_lines(lines)
-        self.asides += self.reader(reader, body)
+        self.aside(reader, self.reader(reader, body))
         return reader
 
 

@@ -28,7 +28,6 @@ def compile_encoder(message: type[Message], version: int) -> Encoder:
     source.struct(message, "m")
     text = "\n".join(
         [
-            *source.asides,
             "def encode(m, out, parts):",
             source.body(),
             "    parts.append(out)",
@@ -193,13 +192,16 @@ class _EncoderSource(FunctionSource):
         body = self.take_lines()
         self._indent = depth
         self.put_lines(lines)
-        self.asides += [
-            f"def {writer}(m):",
-            "    whole = bytearray()",
-            "    count = 0",
-            *body,
-            "    return uvarint(count) + whole",
-        ]
+        self.aside(
+            writer,
+            [
+                f"def {writer}(m):",
+                "    whole = bytearray()",
+                "    count = 0",
+                *body,
+                "    return uvarint(count) + whole",
+            ],
+        )
         return writer
 
     def _at(self, field: Field) -> str:

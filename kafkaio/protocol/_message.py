@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import ClassVar, TypeAlias, TypeVar
 from uuid import UUID
 
-from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic
+from kafkaio._named_tuple import NamedTuple
 
 #: The types of bytes. A memoryview refers to its buffer, so that records need no copy.
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -25,8 +25,7 @@ Scalar = int | float | str | bytes
 ZERO_UUID = UUID(int=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of a struct.
 
     Attributes:
@@ -61,6 +60,10 @@ class Field:
         """Whether the value may be None in ``version``."""
         return _within(self.nullable, version)
 
+    def is_plain(self, version: int) -> bool:
+        """Whether ``version`` has the field, and not as a tagged one."""
+        return self.present(version) and not self.is_tagged(version)
+
     def is_tagged(self, version: int) -> bool:
         """Whether the field is tagged in ``version``."""
         return _within(self.tagged, version)
@@ -76,6 +79,19 @@ class Struct:
     __slots__ = ()
 
     SCHEMA: ClassVar[tuple[Field, ...]] = ()
+
+
+def layout(kind: type[Struct], version: int) -> tuple[object, ...]:
+    """Return how a version encodes the fields: the same where two do not differ."""
+    return tuple(
+        (
+            field.is_plain(version),
+            field.is_tagged(version),
+            field.is_nullable(version),
+            () if isinstance(field.type, str) else layout(field.type, version),
+        )
+        for field in kind.SCHEMA
+    )
 
 
 class Message(Struct):

@@ -48,8 +48,6 @@ class FunctionSource(ABC):
         self._lines: list[str] = []
         self._indent = 1
         self._serial = count()
-        #: Complete helper functions, which the main function calls.
-        self.asides: list[str] = []
 
     def fresh(self, prefix: str) -> str:
         """Return a variable name that is not in use."""
@@ -74,6 +72,22 @@ class FunctionSource(ABC):
         if key not in self._known:
             self._known[key] = self.constant("S", getattr(packing, method))
         return self._known[key], packing.size
+
+    def aside(self, name: str, lines: Iterable[str]) -> None:
+        """Add a helper function, which the main function calls for some values only.
+
+        It is compiled when it is first called.
+        """
+        text, title, names = "\n".join(lines), self.title, self.names
+
+        def compile_and_call(*arguments: object) -> object:
+            # The text consists of names and numbers from our own schemas.
+            exec(compile(text, f"<part of {title}>", "exec"), names)  # noqa: S102
+            made = names[name]
+            assert callable(made)
+            return made(*arguments)
+
+        names[name] = compile_and_call
 
     @abstractmethod
     def flush(self) -> None:
@@ -110,9 +124,8 @@ class FunctionSource(ABC):
 
     def fields(self, kind: type[Struct]) -> tuple[list[Field], list[Field]]:
         """Return the plain fields, and the tagged fields in order of their tags."""
-        present = [f for f in kind.SCHEMA if f.present(self.version)]
-        tagged = [f for f in present if f.is_tagged(self.version)]
-        plain = [f for f in present if not f.is_tagged(self.version)]
+        tagged = [f for f in kind.SCHEMA if f.is_tagged(self.version)]
+        plain = [f for f in kind.SCHEMA if f.is_plain(self.version)]
         return plain, sorted(tagged, key=lambda field: field.tag or 0)
 
     def compact(self, field: Field) -> bool:

@@ -26,7 +26,8 @@ from dataclasses import fields
 from typing import Any, Final
 
 from kafkaio._client import Client
-from kafkaio._config import ClientConfig, ProducerConfig, ProducerOptions
+from kafkaio._config import ClientConfig, ProducerConfig
+from kafkaio._config.options import ProducerOptions
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._producer import Producer
 from kafkaio._producer.current import is_current

@@ -7,7 +7,7 @@ import random
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from kafkaio._config import ConsumerOptions
+from kafkaio._config.options import ConsumerOptions
 
 #: ``classic`` members are cooperative, which is also a name of it.
 PROTOCOLS: Final = ("consumer", "classic", "cooperative", "eager", "mixed")

@@ -16,16 +16,18 @@ import kafkaio
 from kafkaio import Client, Consumer, FileOffsetStore, Producer, ShareConsumer
 from kafkaio._config import (
     ClientConfig,
-    ClientOptions,
     ConsumerConfig,
-    ConsumerOptions,
     ProducerConfig,
-    ProducerOptions,
     ShareConsumerConfig,
-    ShareConsumerOptions,
 )
 from kafkaio._config.configs import parse_servers
 from kafkaio._config.declaration import option_of
+from kafkaio._config.options import (
+    ClientOptions,
+    ConsumerOptions,
+    ProducerOptions,
+    ShareConsumerOptions,
+)
 from kafkaio._config.unknown import FOREIGN, SHARE
 from kafkaio.errors import ConfigurationError
 from kafkaio.serde import String

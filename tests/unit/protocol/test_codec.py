@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
+from kafkaio.protocol import _codec
 from kafkaio.protocol._codec import decode, decode_from, encode, encode_parts
+from kafkaio.protocol._decoder import compile_decoder
 from kafkaio.protocol._message import Message
 from kafkaio.protocol.messages.api_versions import (
+    ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
@@ -320,3 +323,31 @@ def test_bytes_are_copied() -> None:
 def test_software_names_are_written_as_text() -> None:
     request = ApiVersionsRequest(client_software_name="kafkaio")
     assert encode(request, 3).hex() == "08" + b"kafkaio".hex() + "01" + "00"
+
+
+def test_versions_that_do_not_differ_share_a_decoder() -> None:
+    answer = ApiVersionsResponse(
+        api_keys=[ApiVersion(api_key=3, max_version=13)],
+        finalized_features_epoch=5,
+    )
+    for version in range(6):
+        decoded = decode(ApiVersionsResponse, version, encode(answer, version))
+        assert decoded.api_keys == answer.api_keys
+        assert decoded.finalized_features_epoch == (5 if version >= 3 else -1)
+    found = [_codec._DECODERS[ApiVersionsResponse, v] for v in range(6)]
+    assert found[1] is found[2]
+    assert found[3] is found[4] is found[5]
+    assert len({*found}) == 3  # without throttle time, with it, with features
+
+
+def test_a_part_that_is_rarely_there_is_compiled_when_it_is() -> None:
+    names: dict[str, object] = compile_decoder(ApiVersionsResponse, 3).__globals__  # type: ignore[attr-defined]
+    (part,) = (name for name in names if name.startswith("tags"))
+    before = names[part]
+    empty = encode(ApiVersionsResponse(), 3)
+    names["decode"](empty, 0, len(empty))  # type: ignore[operator]
+    assert names[part] is before
+    full = encode(ApiVersionsResponse(zk_migration_ready=True), 3)
+    decoded, _ = names["decode"](full, 0, len(full))  # type: ignore[operator]
+    assert decoded.zk_migration_ready
+    assert names[part] is not before
