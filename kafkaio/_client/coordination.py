@@ -22,6 +22,7 @@ import anyio
 from kafkaio._client.ports import ConnectionPort
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.connection.pipeline import LastAnswer
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import reaction
 from kafkaio._net.connection import Connection
@@ -223,6 +224,7 @@ class CoordinatorRpc:
         is_vital: bool = False,
         on_sent: Callable[[], None] | None = None,
         deadline: float = inf,
+        last: LastAnswer | None = None,
     ) -> ResponseT:
         """Send a request once on a connection that `connection` returned.
 
@@ -239,6 +241,7 @@ class CoordinatorRpc:
                 request that a throttle still holds back then is withdrawn, and cannot
                 take effect any more. Another one stays in flight: what is sent later
                 on the connection takes effect after it.
+            last: as for `Connection.submit`.
 
         Raises:
             RequestTimeout: no answer came by the deadline.
@@ -247,7 +250,7 @@ class CoordinatorRpc:
         """
         try:
             answer = connection.submit(
-                request, timeout=timeout, max_version=max_version
+                request, timeout=timeout, max_version=max_version, last=last
             )
             if on_sent is not None and not answer.done():
                 on_sent()

@@ -50,7 +50,6 @@ from kafkaio._consumer.commits.messages import (
     MAX_VERSION,
     CommitRequests,
     commit_codes,
-    commits_all,
 )
 from kafkaio._machines.commits import CommitAnswer, CommitQueue, Merge
 from kafkaio._machines.membership.fence import Fence
@@ -343,7 +342,8 @@ class KafkaOffsets:
             # Nothing is awaited between the last look at the fences and the request.
             identity, merge = self._identity(), self._queue.merge()
             request = self._messages.make(identity, merge.offsets)
-            sent_at = now()
+            clock = connection.clock
+            sent_at = clock()
             # A call that gives up leaves its request in flight, so that a later commit
             # takes effect after it. On another connection it could be overtaken, and
             # would then move the committed offsets back.
@@ -353,6 +353,7 @@ class KafkaOffsets:
                 timeout=self._request_timeout,
                 max_version=MAX_VERSION,
                 deadline=attempts.deadline,
+                last=self._messages.last,
             )
         except KafkaError as error:
             if not error.retriable:
@@ -361,9 +362,9 @@ class KafkaOffsets:
                 self._calls[number].attempts.note(error)
             self._requests.failed(error)
         else:
-            seconds = now() - sent_at
+            seconds = clock() - sent_at
             # The request is still this one: the next is made by the sender after this.
-            if commits_all(request, reply):
+            if self._messages.has_committed(reply):
                 self._committed(merge, seconds)
             else:
                 self._settle(merge, reply, identity, seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kafkaio._machines.connection.pipeline import LastAnswer
 from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -25,15 +26,21 @@ class CommitRequests:
     A program that commits after each record commits the same partitions many times. So
     the last request is used again, with other offsets, while identity and partitions
     are the same. A connection encodes a request before `submit` returns.
+
+    Attributes:
+        last: the last answer: that no partition is refused, mostly.
     """
 
-    __slots__ = ("_identity", "_partitions", "_request")
+    __slots__ = ("_committed", "_identity", "_partitions", "_request", "last")
 
     def __init__(self) -> None:
         # Of the last request.
         self._identity: GroupMetadata | None = None
         self._partitions: dict[TopicPartition, OffsetCommitRequestPartition] = {}
         self._request = OffsetCommitRequest()
+        self.last: LastAnswer = LastAnswer()
+        # An answer that committed all of a request of these partitions.
+        self._committed: OffsetCommitResponse | None = None
 
     def make(self, identity: GroupMetadata, offsets: _Offsets) -> OffsetCommitRequest:
         """Return the request that commits ``offsets`` under that identity.
@@ -60,7 +67,7 @@ class CommitRequests:
             if not topics or topics[-1].name != tp.topic:
                 topics.append(OffsetCommitRequestTopic(name=tp.topic))
             topics[-1].partitions.append(partition)
-        self._identity = identity
+        self._identity, self._committed = identity, None
         self._request = OffsetCommitRequest(
             group_id=identity.group_id,
             generation_id_or_member_epoch=identity.generation,
@@ -68,6 +75,15 @@ class CommitRequests:
             group_instance_id=identity.group_instance_id,
             topics=topics,
         )
+
+    def has_committed(self, reply: OffsetCommitResponse) -> bool:
+        """Whether the answer to the last request refuses none of its partitions."""
+        if reply is self._committed:
+            return True
+        if not commits_all(self._request, reply):
+            return False
+        self._committed = reply
+        return True
 
 
 def commits_all(request: OffsetCommitRequest, reply: OffsetCommitResponse) -> bool:
