@@ -15,18 +15,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
 from kafkaio._client.ports import ConnectionPort
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.connection.pipeline import LastAnswer
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.lifecycle import weakly
+from kafkaio._runtime.timer import Timer
 from kafkaio.errors import (
     ConnectionLost,
     KafkaError,
@@ -50,12 +53,6 @@ class _GivenUp(Exception):
     """The time for an answer is over."""
 
 
-def _give_up(answer: asyncio.Future[ResponseT]) -> None:
-    if not answer.done():
-        answer.set_exception(_GivenUp())
-        answer.exception()  # nobody asks again if the task was cancelled meanwhile
-
-
 class CoordinatorRpc:
     """Sends the requests about one group or transactional id to its coordinator.
 
@@ -73,9 +70,12 @@ class CoordinatorRpc:
     """
 
     __slots__ = (
+        "__weakref__",
         "_cluster",
+        "_deadlines",
         "_last_node_id",
         "_node_id",
+        "_timer",
         "failure",
         "key",
         "kind",
@@ -95,6 +95,10 @@ class CoordinatorRpc:
         self._node_id: int | None = None
         # The same for messages: it is never forgotten.
         self._last_node_id: int | None = None
+        # The answers that are awaited until a deadline. One timer serves all of them:
+        # it is not set again for each request, but when it has fired.
+        self._deadlines: dict[asyncio.Future[Any], float] = {}
+        self._timer = Timer(weakly(self._give_up))
 
     @property
     def node_id(self) -> int | None:
@@ -132,12 +136,8 @@ class CoordinatorRpc:
             NetworkError: the coordinator cannot be reached, and is forgotten.
             BrokerError: the look-up was refused for good.
         """
-        # The cluster decides, not `_node_id`: another user of the coordinator may have
-        # learnt that it has moved.
-        ready = self._cluster.ready_coordinator(self.kind, self.key, connection_class)
+        ready = self.at_hand(connection_class)
         if ready is not None:
-            self._node_id = self._last_node_id = ready.node_id
-            self.failure = None
             return ready
         step = "no coordinator was found"
         with anyio.CancelScope(deadline=deadline):
@@ -163,6 +163,16 @@ class CoordinatorRpc:
         self.forget()
         why = f"; the last failure: {self.failure}" if self.failure else ""
         raise RequestTimeout(f"{self.name}: {step} in time{why}") from self.failure
+
+    def at_hand(self, connection_class: ConnectionClass) -> Connection | None:
+        """The connection that `connection` returns without waiting; None for none."""
+        # The cluster decides, not `_node_id`: another user of the coordinator may have
+        # learnt that it has moved.
+        found = self._cluster.ready_coordinator(self.kind, self.key, connection_class)
+        if found is not None:
+            self._node_id = self._last_node_id = found.node_id
+            self.failure = None
+        return found
 
     def _not_found(self, error: KafkaError) -> None:
         self.failure = error
@@ -214,6 +224,7 @@ class CoordinatorRpc:
         is_vital: bool = False,
         on_sent: Callable[[], None] | None = None,
         deadline: float = inf,
+        last: LastAnswer | None = None,
     ) -> ResponseT:
         """Send a request once on a connection that `connection` returned.
 
@@ -230,6 +241,7 @@ class CoordinatorRpc:
                 request that a throttle still holds back then is withdrawn, and cannot
                 take effect any more. Another one stays in flight: what is sent later
                 on the connection takes effect after it.
+            last: as for `Connection.submit`.
 
         Raises:
             RequestTimeout: no answer came by the deadline.
@@ -238,22 +250,24 @@ class CoordinatorRpc:
         """
         try:
             answer = connection.submit(
-                request, timeout=timeout, max_version=max_version
+                request, timeout=timeout, max_version=max_version, last=last
             )
             if on_sent is not None and not answer.done():
                 on_sent()
             if deadline == inf:
                 return await answer
-            # A commit comes here for each record of some programs: a timer costs less
-            # than a scope. The connection keeps the request, whose answer is then
-            # dropped, or withdraws it if a throttle has held it back.
-            timer = answer.get_loop().call_at(deadline, _give_up, answer)
+            # A commit comes here for each record of some programs: this costs less than
+            # a scope. The connection keeps the request, whose answer is then dropped,
+            # or withdraws it if a throttle has held it back.
+            self._deadlines[answer] = deadline
+            if deadline < self._timer.when:
+                self._timer.set(deadline)
             try:
                 return await answer
             except _GivenUp:
                 pass
             finally:
-                timer.cancel()
+                del self._deadlines[answer]
         except ConnectionLost:
             self.forget()
             raise
@@ -268,6 +282,20 @@ class CoordinatorRpc:
         raise RequestTimeout(
             connection.why_late(type(request).NAME.removesuffix("Request"))
         )
+
+    def _give_up(self) -> None:
+        # Of all that wait, the timer was set for the first.
+        at, following = now(), inf
+        for answer, deadline in self._deadlines.items():
+            if answer.done():
+                continue
+            if deadline > at:
+                following = min(following, deadline)
+                continue
+            answer.set_exception(_GivenUp())
+            answer.exception()  # nobody asks again if the task was cancelled meanwhile
+        if following != inf:
+            self._timer.set(following)
 
     def expired(self, attempts: Attempts) -> KafkaError:
         """Make the error for attempts whose time is over.

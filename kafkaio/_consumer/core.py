@@ -1253,12 +1253,12 @@ class Core:
         self.reader.acknowledge(partitions, mark)
         return self.reader.ledger.finished(partitions)
 
-    async def commit(self, commit: Commit, within: float) -> None:
+    def commit(self, commit: Commit, within: float) -> Coroutine[Any, Any, None]:
         """Commit offsets for the user, in the order of the calls."""
         if self._transaction is not None:
             self._transaction.check_plain_commit(commit.offsets)
         self._autocommit.superseded(commit.offsets)
-        await self._commit(commit, Patience(within))
+        return self._commit(commit, Patience(within))
 
     async def settle_commits(
         self, partitions: Collection[TopicPartition], due: float | None
@@ -1298,7 +1298,7 @@ class Core:
         if not commit.offsets:
             return
         ledger = self.reader.ledger
-        taken = list[TopicPartition]()
+        taken: list[TopicPartition] = []
         ledger.sent(commit)
         try:
             await committer.commit(
@@ -1310,6 +1310,10 @@ class Core:
         finally:
             ledger.answered(commit)
             if taken:
+                # The loop had its turns while the broker's answer was awaited. A store
+                # may not have waited.
+                if self.config.offset_store is None:
+                    self.time_slice.renew()
                 is_whole = len(taken) == len(commit.offsets)
                 self._committed(commit if is_whole else commit.of(taken))
             self._commit_ended.notify_all()

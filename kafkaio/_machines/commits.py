@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import Enum
+from typing import NamedTuple
 
 from kafkaio._dataclass import dataclass
 from kafkaio.types import OffsetAndMetadata, TopicPartition
@@ -34,13 +35,13 @@ class CommitAnswer(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(NamedTuple):
     """The content of one request.
 
     Attributes:
         offsets: the offsets to commit.
-        owners: for each partition, the call that its offset comes from.
+        owners: for each partition, the call that its offset comes from; empty if there
+            is one call alone.
         calls: the calls that the request serves, in their order.
     """
 
@@ -83,6 +84,7 @@ class CommitQueue:
         self._limit = limit
         self._next = 0
         # Invariant: the offsets of each call that are not committed yet; never empty.
+        # The dicts are never changed: a request may have them.
         self._rest: dict[int, dict[TopicPartition, OffsetAndMetadata]] = {}
 
     def __repr__(self) -> str:
@@ -112,7 +114,7 @@ class CommitQueue:
         """Return the next request: the oldest calls, as many as fit into one."""
         if len(self._rest) == 1:
             ((call, rest),) = self._rest.items()
-            return Merge(dict(rest), dict.fromkeys(rest, call), (call,))
+            return Merge(rest, {}, (call,))
         offsets = dict[TopicPartition, OffsetAndMetadata]()
         owners = dict[TopicPartition, int]()
         calls = list[int]()
@@ -156,13 +158,31 @@ class CommitQueue:
             outcome = _outcome(call, rest, merge, answers, gives_up=call in giving_up)
             if outcome.has_ended:
                 del self._rest[call]
+            else:
+                done = {*outcome.committed, *outcome.refused}
+                self._rest[call] = {tp: rest[tp] for tp in rest if tp not in done}
             outcomes.append(outcome)
         return outcomes
+
+    def committed(self, merge: Merge) -> list[tuple[int, Collection[TopicPartition]]]:
+        """Apply an answer that committed all of a request: each of its calls ends.
+
+        Args:
+            merge: the request.
+
+        Returns:
+            Each of its calls that was not withdrawn, with its partitions, in order.
+        """
+        return [
+            (call, rest)
+            for call in merge.calls
+            if (rest := self._rest.pop(call, None)) is not None
+        ]
 
 
 def _outcome(
     call: int,
-    rest: dict[TopicPartition, OffsetAndMetadata],
+    rest: Mapping[TopicPartition, OffsetAndMetadata],
     merge: Merge,
     answers: Mapping[TopicPartition, CommitAnswer],
     *,
@@ -177,12 +197,12 @@ def _outcome(
             committed.append(tp)
         elif answer is CommitAnswer.RETRY:
             waits.append(tp)
-        elif answer is CommitAnswer.REFUSED or merge.owners[tp] == call:
+        elif answer is CommitAnswer.REFUSED or merge.owners.get(tp, call) == call:
             refused.append(tp)
-    for tp in (*committed, *refused):
-        del rest[tp]
+    # An offset that another call's invalid one replaced is in none of the lists.
+    has_ended = len(committed) + len(refused) == len(rest)
     return CallOutcome(
-        call, tuple(committed), tuple(refused), tuple(waits), has_ended=not rest
+        call, tuple(committed), tuple(refused), tuple(waits), has_ended=has_ended
     )
 
 

@@ -10,9 +10,8 @@ The client's own metadata decides between the two where it can.
 from __future__ import annotations
 
 from math import inf
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from kafkaio._dataclass import dataclass
 from kafkaio.protocol._error_codes import ErrorCode
 
 #: The answers of coordinators for a topic or a partition that they do not know.
@@ -37,8 +36,7 @@ _UNASKED: Final = 1.0
 BEFORE_RELEASE: Final = 12.0
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(NamedTuple):
     """How long one commit is tried.
 
     Attributes:

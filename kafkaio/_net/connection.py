@@ -26,7 +26,7 @@ from kafkaio._machines.connection.machine import (
     ReceivedAnswer,
     Renewal,
 )
-from kafkaio._machines.connection.pipeline import Ticket
+from kafkaio._machines.connection.pipeline import LastAnswer, Ticket
 from kafkaio._machines.connection.states import ConnectionState
 from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection_class import ConnectionClass
@@ -191,6 +191,8 @@ class Connection:
         # The transport while it closes, and a future that is done when it has closed.
         self._closing: TransportPort | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
+        #: The clock of the loop: a hot path need not ask which loop runs.
+        self.clock: Callable[[], float] = self._loop.time
         self._timer = Timer(self._expire)
         self._requests = 0
         self._bytes_sent = 0
@@ -302,6 +304,7 @@ class Connection:
         *,
         timeout: float,
         max_version: int | None = None,
+        last: LastAnswer | None = None,
     ) -> asyncio.Future[ResponseT]:
         """Send a request now; the answer comes later.
 
@@ -313,6 +316,8 @@ class Connection:
             timeout: seconds until it has failed. A timeout closes the connection,
                 because all later answers would come after the missing one.
             max_version: the highest version of the request to use.
+            last: the last answer to requests like this one, which will mostly be the
+                same; None for none.
 
         Returns:
             A future that ends exactly once: with the answer, or with ConnectionLost,
@@ -321,7 +326,9 @@ class Connection:
             is then dropped when it comes.
         """
         future: asyncio.Future[ResponseT] = self._loop.create_future()
-        self.submit_to(future, request, timeout=timeout, max_version=max_version)
+        self.submit_to(
+            future, request, timeout=timeout, max_version=max_version, last=last
+        )
         return future
 
     def submit_to(
@@ -331,6 +338,7 @@ class Connection:
         *,
         timeout: float,
         max_version: int | None = None,
+        last: LastAnswer | None = None,
     ) -> None:
         """Send a request now, as ``submit`` does, and pass the answer to ``reply``.
 
@@ -343,11 +351,12 @@ class Connection:
             request: as for ``submit``.
             timeout: as for ``submit``.
             max_version: as for ``submit``.
+            last: as for ``submit``.
         """
         try:
             version = self._machine.version_for(type(request), max_version)
             ticket = self._pipeline.send(
-                request, version, now=self._loop.time(), timeout=timeout
+                request, version, now=self._loop.time(), timeout=timeout, last=last
             )
         except KafkaError as error:
             reply.set_exception(error)

@@ -75,6 +75,7 @@ class OffsetCommitter:
         self._policy = RetryPolicy.from_config(config, cluster.observer)
         self._store = config.offset_store
         self._kafka = KafkaOffsets(self._rpc, config, identity, cluster, self._observer)
+        self._what = f"a commit to {self._rpc.name}"
         # Commits to an ``offset_store`` follow one another.
         self._lock = asyncio.Lock()
 
@@ -130,10 +131,7 @@ class OffsetCommitter:
         # Before anything is awaited: the call is about the assignments of this moment.
         fence = self.fence(offsets)
         attempts = Attempts(
-            f"a commit to {self._rpc.name}",
-            self._policy,
-            timeout,
-            surfaced=(RebalanceInProgress,),
+            self._what, self._policy, timeout, surfaced=(RebalanceInProgress,)
         )
         if self._store is None:
             await self._kafka.commit(offsets, fence, attempts, doubt, on_taken)

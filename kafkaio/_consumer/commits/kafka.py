@@ -48,8 +48,8 @@ from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.messages import (
     MAX_VERSION,
+    CommitRequests,
     commit_codes,
-    commit_request,
 )
 from kafkaio._machines.commits import CommitAnswer, CommitQueue, Merge
 from kafkaio._machines.membership.fence import Fence
@@ -143,8 +143,8 @@ class _CommitCall:
     """A call that waits: for its end, or until it is the sender."""
 
     __slots__ = (
+        "_doubt",
         "attempts",
-        "doubt",
         "error",
         "fence",
         "has_ended",
@@ -156,8 +156,9 @@ class _CommitCall:
     def __init__(self, fence: Fence | None, attempts: Attempts, doubt: float) -> None:
         self.fence = fence
         self.attempts = attempts
-        self.doubt = Doubt(doubt)
-        self.woken = asyncio.Event()
+        self._doubt: Doubt | float = doubt
+        # None while nobody waits: a call that sends at once never does.
+        self.woken: asyncio.Event | None = None
         self.has_ended = False
         # Why the whole call failed; and why each partition was refused.
         self.error: KafkaError | None = None
@@ -166,7 +167,17 @@ class _CommitCall:
 
     def end(self) -> None:
         self.has_ended = True
-        self.woken.set()
+        self.wake()
+
+    def wake(self) -> None:
+        if self.woken is not None:
+            self.woken.set()
+
+    def gives_up(self, at: float) -> bool:
+        """Whether it gives up topics that the coordinator does not know."""
+        if not isinstance(self._doubt, Doubt):
+            self._doubt = Doubt(self._doubt)
+        return self._doubt.is_over(at)
 
 
 class KafkaOffsets:
@@ -204,6 +215,7 @@ class KafkaOffsets:
             on_refused=self._fetch_refused,
         )
         self._queue = CommitQueue(_LIMIT)
+        self._messages = CommitRequests()
         # Invariant: the calls in the queue, in its order, and those that have ended and
         # whose tasks have not noticed yet.
         self._calls: dict[int, _CommitCall] = {}
@@ -238,10 +250,15 @@ class KafkaOffsets:
         number = self._queue.add(offsets)
         self._calls[number] = call
         try:
-            may_send = await self._wait_turn(call)
-            while may_send and not call.has_ended and await self._is_due(attempts):
+            if may_send := self._sender is None:
+                self._sender = call
+            else:
+                may_send = await self._wait_turn(call)
+            while may_send and (
+                self._requests.due == 0.0 or await self._is_due(attempts)
+            ):
                 await self._send(call)
-                may_send = now() < attempts.deadline
+                may_send = not call.has_ended and now() < attempts.deadline
             if not call.has_ended:
                 call.error = self._expired(call, offsets)
         finally:
@@ -256,18 +273,18 @@ class KafkaOffsets:
 
     async def _wait_turn(self, call: _CommitCall) -> bool:
         # Whether the call is the sender now; else it has ended, or its time is over.
-        if self._sender is None:
-            self._sender = call
-            return True
+        woken = call.woken = asyncio.Event()
         with anyio.CancelScope(deadline=call.attempts.deadline):
-            await call.woken.wait()
-        return self._sender is call and now() < call.attempts.deadline
+            await woken.wait()
+        return (
+            self._sender is call
+            and not call.has_ended
+            and now() < call.attempts.deadline
+        )
 
     async def _is_due(self, attempts: Attempts) -> bool:
         # Wait for the back-off after a failure. False if that ends after the deadline.
         due = self._requests.due
-        if due == 0.0:
-            return True
         if due >= attempts.deadline and due > now():
             return False
         await self._requests.wait()
@@ -293,11 +310,12 @@ class KafkaOffsets:
         for other in self._calls.values():
             if not other.has_ended:
                 self._sender = other
-                other.woken.set()
+                other.wake()
                 return
         # The next call begins without the back-off of this one.
         self._sender = None
-        self._requests.succeeded()
+        if self._requests.failures:
+            self._requests.succeeded()
 
     # ---- a request -------------------------------------------------------------------
 
@@ -312,25 +330,30 @@ class KafkaOffsets:
             return
         attempts = sender.attempts
         try:
-            connection = await self._rpc.connection(
-                ConnectionClass.SHARED,
-                now() + attempts.to_connect(self._request_timeout),
-            )
-            # The connection may have taken long: assignments and identity count as
-            # they are now. Nothing is awaited between this and the request.
-            if self._ends_lost(sender):
-                return
+            connection = self._rpc.at_hand(ConnectionClass.SHARED)
+            if connection is None:
+                connection = await self._rpc.connection(
+                    ConnectionClass.SHARED,
+                    now() + attempts.to_connect(self._request_timeout),
+                )
+                # This may have taken long: assignments count as they are now.
+                if self._ends_lost(sender):
+                    return
+            # Nothing is awaited between the last look at the fences and the request.
             identity, merge = self._identity(), self._queue.merge()
-            sent_at = now()
+            request = self._messages.make(identity, merge.offsets)
+            clock = connection.clock
+            sent_at = clock()
             # A call that gives up leaves its request in flight, so that a later commit
             # takes effect after it. On another connection it could be overtaken, and
             # would then move the committed offsets back.
             reply = await self._rpc.call_on(
                 connection,
-                commit_request(identity, merge.offsets),
+                request,
                 timeout=self._request_timeout,
                 max_version=MAX_VERSION,
                 deadline=attempts.deadline,
+                last=self._messages.last,
             )
         except KafkaError as error:
             if not error.retriable:
@@ -339,7 +362,12 @@ class KafkaOffsets:
                 self._calls[number].attempts.note(error)
             self._requests.failed(error)
         else:
-            self._settle(merge, reply, identity, now() - sent_at)
+            seconds = clock() - sent_at
+            # The request is still this one: the next is made by the sender after this.
+            if self._messages.has_committed(reply):
+                self._committed(merge, seconds)
+            else:
+                self._settle(merge, reply, identity, seconds)
 
     def _ends_lost(self, sender: _CommitCall) -> bool:
         """End the calls whose assignments have ended.
@@ -373,6 +401,17 @@ class KafkaOffsets:
         return self._verdict(code, identity)[0] is CommitAnswer.RETRY
 
     # ---- its answer ------------------------------------------------------------------
+
+    def _committed(self, merge: Merge, seconds: float) -> None:
+        # The same as `_settle` for an answer without any refusal, as nearly all are.
+        if self._reports:
+            self._observer.offsets_committed(merge.offsets, seconds)
+        for number, partitions in self._queue.committed(merge):
+            call = self._calls[number]
+            call.taken += partitions
+            call.end()
+        if self._requests.failures:
+            self._requests.succeeded()
 
     def _settle(
         self,
@@ -436,7 +475,7 @@ class KafkaOffsets:
         return [
             number
             for number in merge.calls
-            if (call := self._calls.get(number)) is not None and call.doubt.is_over(at)
+            if (call := self._calls.get(number)) is not None and call.gives_up(at)
         ]
 
     def _passing(

@@ -129,6 +129,7 @@ class ConsumerMember:
         self._leaving = Broadcast()
         self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
+        self._metadata = GroupMetadata(group_id=config.group_id)
         self._lost = frozenset[TopicPartition]()
         self._lost_count = self._rebalances = 0
         # Since when the partitions are being divided anew; None while they are not.
@@ -215,15 +216,26 @@ class ConsumerMember:
 
     @property
     def metadata(self) -> GroupMetadata:
-        """The identity of this member at the coordinator."""
-        machine = self._machine
-        return GroupMetadata(
+        """The identity of this member at the coordinator; one object until it changes.
+
+        A commit asks for it each time.
+        """
+        machine, known = self._machine, self._metadata
+        generation, topics = machine.generation, machine.ledger.topics
+        if (
+            known.generation == generation
+            and known.member_id == machine.member_id
+            and known.topics is topics
+        ):
+            return known
+        self._metadata = GroupMetadata(
             group_id=self.group_id,
-            generation=machine.generation,
+            generation=generation,
             member_id=machine.member_id,
             group_instance_id=self._config.group_instance_id,
-            topics=machine.ledger.topics,
+            topics=topics,
         )
+        return self._metadata
 
     @property
     def is_subscribed(self) -> bool:

@@ -284,9 +284,9 @@ class ReadProgress:
         if self.divider is not None and not self.divider.has_order:
             return
         ledger = self._ledger
-        chosen = [
-            tp for tp in ledger.unfinished if partitions is None or tp in partitions
-        ]
+        chosen = list(ledger.unfinished)
+        if partitions is not None:
+            chosen = [tp for tp in chosen if tp in partitions]
         if self.handoff is not None and mark is not None:
             self.handoff.acknowledge(mark, chosen)
             return

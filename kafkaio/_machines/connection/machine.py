@@ -234,12 +234,17 @@ class ConnectionMachine:
         if len(frame) > LARGE_ANSWER or self.large_answers.size:
             self.large_answers.add(ticket, frame)
             return None
+        last, version = ticket.last, ticket.version
+        if last is not None and (known := last.repeated(version, frame)) is not None:
+            return self._answered(ticket, known, len(frame), now)
         try:
-            response = decode_response(ticket.response_type, ticket.version, frame)
+            response = decode_response(ticket.response_type, version, frame)
             check(response)
         except ProtocolError as error:
             self.pipeline.put_back(ticket)
             return self._undecodable(ticket, error)
+        if last is not None:
+            last.keep(version, frame, response)
         return self._answered(ticket, response, len(frame), now)
 
     def decode(self, now: float) -> ReceivedAnswer | Closing | None:

@@ -31,6 +31,33 @@ from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
 #: are sent again while others are in flight (KIP-368).
 RESERVED_IDS: Final = 2**31 - 8
 _LAST_ID: Final = 2**31 - 1
+#: Bytes of the correlation id, with which each answer begins.
+_ID_SIZE: Final = 4
+
+
+class LastAnswer:
+    """The last answer to requests that mostly get the same one.
+
+    Their owner passes it with each of them. An answer of the same bytes is the same
+    object, which nobody may change: it is neither decoded nor checked again.
+    """
+
+    __slots__ = ("_content", "_response", "_version")
+
+    def __init__(self) -> None:
+        self._content: Buffer = b""
+        self._version = -1
+        self._response: Response | None = None
+
+    def repeated(self, version: int, frame: Buffer) -> Response | None:
+        """The answer, if a frame has its bytes; None for another one."""
+        is_same = version == self._version and frame[_ID_SIZE:] == self._content
+        return self._response if is_same else None
+
+    def keep(self, version: int, frame: Buffer, response: Response) -> None:
+        """Keep the answer that was decoded from a frame."""
+        self._content, self._version = frame[_ID_SIZE:], version
+        self._response = response
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +70,7 @@ class Ticket(Generic[ResponseT]):
         version: version of request and answer.
         deadline: when the request times out; moved by throttling.
         sent_at: when the request was written; before that, when it was encoded.
+        last: the last answer to requests like this one; None if each gets another.
     """
 
     correlation_id: int
@@ -50,6 +78,7 @@ class Ticket(Generic[ResponseT]):
     version: int
     deadline: float
     sent_at: float
+    last: LastAnswer | None = None
 
 
 AnyTicket: TypeAlias = Ticket[Response]
@@ -125,7 +154,13 @@ class Pipeline:
     # ---- requests --------------------------------------------------------------------
 
     def send(
-        self, request: Request[ResponseT], version: int, *, now: float, timeout: float
+        self,
+        request: Request[ResponseT],
+        version: int,
+        *,
+        now: float,
+        timeout: float,
+        last: LastAnswer | None = None,
     ) -> Ticket[ResponseT]:
         """Encode a request that will be answered.
 
@@ -136,7 +171,7 @@ class Pipeline:
         parts = self._encode(request, version)
         deadline = max(now, self.throttled_until) + timeout
         kind = request.response_type()
-        ticket = Ticket(self._last_id, kind, version, deadline, now)
+        ticket = Ticket(self._last_id, kind, version, deadline, now, last)
         self._put(ticket, parts, now)
         return ticket
 

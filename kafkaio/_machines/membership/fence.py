@@ -33,7 +33,7 @@ class Fence:
             if one of them is neither owned nor free.
     """
 
-    __slots__ = ("_free", "_ledger", "_numbers", "_version")
+    __slots__ = ("_begun_with", "_free", "_ledger", "_partitions", "_version")
 
     def __init__(
         self,
@@ -43,21 +43,25 @@ class Fence:
     ) -> None:
         self._ledger = ledger
         self._free = free
-        owned = ledger.numbers
-        if owned.keys() >= set(partitions):
-            self._numbers: dict[TopicPartition, int | None] = dict(
-                zip(partitions, map(owned.get, partitions), strict=True)
-            )
-            self._version = ledger.version
-        else:
-            # The ledger does not know when a free partition is assigned again, perhaps
-            # to another member, so its version says nothing about such a fence.
-            other = free()
-            self._numbers = {tp: owned.get(tp, other.get(tp)) for tp in partitions}
-            self._version = _UNKNOWN
+        # The numbers in force then, of these and of others: the ledger makes a new dict
+        # with each change. Mostly nothing changes, and nobody looks.
+        self._begun_with: Mapping[TopicPartition, int] = ledger.numbers
+        self._partitions = tuple(partitions)
+        self._version = ledger.version
+        for tp in self._partitions:
+            if tp not in self._begun_with:
+                # The ledger does not know when a free partition is assigned again,
+                # perhaps to another member, so its version says nothing about this one.
+                self._begun_with = {**free(), **self._begun_with}
+                self._version = _UNKNOWN
+                break
 
     def __repr__(self) -> str:
         return f"<Fence {self._numbers} version={self._version}>"
+
+    @property
+    def _numbers(self) -> dict[TopicPartition, int | None]:
+        return {tp: self._begun_with.get(tp) for tp in self._partitions}
 
     @property
     def is_foreign(self) -> bool:

@@ -76,6 +76,14 @@ def test_each_call_gives_up_an_unknown_topic_in_its_own_time() -> None:
     ]
 
 
+def test_part_of_a_call_is_sent_again_and_changes_no_earlier_request() -> None:
+    waiting = queue({A: at(1), B: at(2)})
+    before = waiting.merge()
+    waiting.answered(before, {A: COMMITTED, B: RETRY})
+    assert before.offsets == {A: at(1), B: at(2)}
+    assert waiting.merge() == Merge({B: at(2)}, {}, (0,))
+
+
 def test_what_another_was_unfit_for_is_sent_without_it() -> None:
     waiting = queue({A: at(1)}, {A: at(2, "much")})
     assert waiting.answered(waiting.merge(), {A: INVALID}) == [
@@ -209,3 +217,20 @@ def test_every_call_ends_once_unless_it_was_withdrawn(
     last = waiting.answered(rest, dict.fromkeys(rest.offsets, COMMITTED))
     assert all(outcome.has_ended for outcome in last)
     assert sorted(ended + [outcome.call for outcome in last]) == sorted(left)
+
+
+@given(_CALLS, st.data())
+def test_an_answer_without_a_refusal_means_the_same_in_short(
+    calls: list[dict[TopicPartition, OffsetAndMetadata]], data: Any
+) -> None:
+    waiting, twin = queue(*calls), queue(*calls)
+    merge, same = waiting.merge(), twin.merge()
+    for gone in data.draw(st.sets(st.sampled_from(range(len(calls))))):
+        waiting.withdraw(gone)
+        twin.withdraw(gone)
+    outcomes = twin.answered(same, dict.fromkeys(same.offsets, COMMITTED))
+    assert [
+        CallOutcome(call, tuple(sorted(taken)), has_ended=True)
+        for call, taken in waiting.committed(merge)
+    ] == outcomes
+    assert not waiting.calls

@@ -20,6 +20,7 @@ from kafkaio._machines.connection.machine import (
 )
 from kafkaio._machines.connection.pipeline import (
     RESERVED_IDS,
+    LastAnswer,
     Ticket,
 )
 from kafkaio._machines.connection.states import TRANSITIONS, ConnectionState
@@ -263,6 +264,31 @@ def test_an_answer_belongs_to_its_request() -> None:
     assert isinstance(answer, ReceivedAnswer)
     assert answer.ticket is second
     assert len(machine.pipeline) == 0
+
+
+def test_an_answer_of_the_same_bytes_is_decoded_once() -> None:
+    machine, last, answers = ready(), LastAnswer(), list[Response]()
+    # The same, another, one that throttles, and that one again.
+    for now, throttle_ms in enumerate([0, 0, 5_000, 5_000, 0]):
+        version = machine.version_for(HeartbeatRequest)
+        ticket = machine.pipeline.send(
+            HeartbeatRequest(), version, now=now * 10.0, timeout=30.0, last=last
+        )
+        answer = machine.receive(answer_to(ticket, throttle_ms), now * 10.0)
+        assert isinstance(answer, ReceivedAnswer)
+        assert answer.response == HeartbeatResponse(throttle_time_ms=throttle_ms)
+        assert answer.throttled == throttle_ms / 1000
+        answers.append(answer.response)
+    assert [answers[0] is each for each in answers] == [True, True, False, False, False]
+    assert answers[2] is answers[3]
+    assert heartbeat(machine).last is None
+
+
+def test_an_answer_of_another_version_is_decoded_again() -> None:
+    last = LastAnswer()
+    last.keep(1, b"\0\0\0\7\0\0", HeartbeatResponse())
+    assert last.repeated(1, b"\0\0\0\10\0\0") == HeartbeatResponse()
+    assert last.repeated(2, b"\0\0\0\10\0\0") is None
 
 
 def test_an_answer_out_of_order_ends_the_connection() -> None:
