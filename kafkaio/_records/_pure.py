@@ -450,7 +450,7 @@ class RecordWriter:
     def promise(self, size: int) -> None:
         """Limit the memory that is allocated ahead of the records.
 
-        Up to ``size``, memory grows by doubling; beyond it, it grows only a little
+        Up to ``size``, memory grows by doubling, or faster; beyond it, it grows only a little
         ahead of what the records need. Memory beyond ``size`` that the records do not
         need is freed. The default is the target size.
 
