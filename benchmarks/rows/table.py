@@ -338,6 +338,8 @@ DISTANT = (
             place=f"far{delay}",
             measures=(RATE,),
             records=120_000,
+            # As much as the buffer holds, so that the program is not the limit.
+            spec={"window": 32_768},
         )
         for delay in (20, 50)
     ),

@@ -243,6 +243,11 @@ class Connection:
         return self._requests > (len(self._waiters) if left is None else left)
 
     @property
+    def round_trip(self) -> float:
+        """Seconds that the first exchange took, which asks for the versions."""
+        return self._machine.round_trip
+
+    @property
     def in_flight(self) -> int:
         """How many requests have no answer yet."""
         return len(self._pipeline) + len(self._machine.large_answers)

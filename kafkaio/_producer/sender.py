@@ -413,6 +413,8 @@ class Sender:
             batch.held = held
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         state = self._accumulator.availability.nodes[connection.node_id]
+        if not state.is_met:
+            state.met(connection.round_trip)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
             state.ended(at, state.latest)

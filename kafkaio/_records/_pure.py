@@ -450,8 +450,8 @@ class RecordWriter:
     def promise(self, size: int) -> None:
         """Limit the memory that is allocated ahead of the records.
 
-        Up to ``size``, memory grows by doubling; beyond it, it grows only a little
-        ahead of what the records need. Memory beyond ``size`` that the records do not
+        Up to ``size``, memory grows by doubling, or faster; beyond it, it grows only a
+        little ahead of what the records need. Memory beyond ``size`` that they do not
         need is freed. The default is the target size.
 
         This pure codec has no use for it: a bytearray grows by an eighth at most.

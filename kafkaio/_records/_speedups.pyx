@@ -103,6 +103,8 @@ cdef Py_ssize_t LEAST_RECORD = MIN_RECORD_SIZE
 # The most headers of a record.
 cdef uint64_t MOST_HEADERS = MAX_HEADERS
 cdef Py_ssize_t LEAST_CAPACITY = 1024
+cdef Py_ssize_t LIKELY_FULL = 131_072
+cdef Py_ssize_t USUAL_CAPACITY = 1_048_576
 cdef object CREATE = TimestampType.CREATE
 
 include "_wire.pxi"

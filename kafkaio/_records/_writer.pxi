@@ -108,13 +108,15 @@ cdef class RecordWriter:
 
     cdef int _reserve(self, Py_ssize_t size) except -1:
         cdef Py_ssize_t capacity = self._capacity
-        cdef void *data
+        cdef Py_ssize_t ahead
         if size <= capacity:
             return 0
         # Double it, because growing is a copy if other batches grow at the same time,
-        # but not beyond what was promised. Beyond that add an eighth, or every record
-        # would cause a copy.
-        capacity = max(min(2 * capacity, self._promised), capacity + capacity // 8)
+        # but not beyond what was promised. A batch that has come so far as LIKELY_FULL
+        # gets a usual batch at once, or its records would be copied once more in all.
+        # Beyond what was promised add an eighth, or every record would cause a copy.
+        ahead = max(2 * capacity, USUAL_CAPACITY if capacity >= LIKELY_FULL else 0)
+        capacity = max(min(ahead, self._promised), capacity + capacity // 8)
         capacity = min(capacity, self._target_size - HEADER_SIZE)
         self._resize(max(size, capacity, LEAST_CAPACITY))
         return 0

@@ -6,7 +6,8 @@ import time
 #: As many keys as make batches of many keys, and no more than stay in a cache.
 KEYS = [b"key-%012d" % number for number in range(997)]
 HEADERS = [("trace", b"0123456789abcdef"), ("source", b"checkout-service")]
-#: Deliveries, or futures, that a program holds before it looks at the oldest.
+#: Deliveries, or futures, that a program holds before it looks at the oldest; a spec
+#: can have another number.
 WINDOW = 8_192
 
 

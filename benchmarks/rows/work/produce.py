@@ -45,8 +45,7 @@ async def kafkaio_each(spec, check=acknowledged):
         written = await begin(producer, spec)
         topic, nowait, wait = spec["topic"], producer.enqueue_nowait, producer.enqueue
         full = kafkaio.BufferFull
-        window = Window()
-        most = spec.get("window", WINDOW)
+        window, most = Window(), spec.get("window", WINDOW)
         older, newer, count = [], [], 0
         if spec.get("keyed"):
             for value, key in zip(values_of(spec), keys_of(spec), strict=True):
@@ -157,11 +156,11 @@ async def aiokafka_each(spec):
         keyed = spec.get("keyed")
         keys = keys_of(spec) if keyed else itertools.repeat(None)
         headers = HEADERS if keyed else None
-        window = Window()
+        window, most = Window(), spec.get("window", WINDOW)
         older, newer, count = [], [], 0
         for value, key in zip(values_of(spec), keys, strict=False):
             newer.append(await producer.send(topic, value, key, headers=headers))
-            if len(newer) == WINDOW:
+            if len(newer) == most:
                 for future in older:
                     await future
                 count += len(older)

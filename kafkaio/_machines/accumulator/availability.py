@@ -33,6 +33,9 @@ _LIMITED_FOR = 600.0
 #: connection busy. A broker takes the requests of a connection one at a time, and each
 #: costs it some time whatever its size: so more in flight carry more.
 _GAIN = 4.0
+#: Bytes that a connection is taken to carry in a second until that is measured: a
+#: gigabit. Where it carries less, the first requests wait for each other, once.
+_ASSUMED = 125e6
 #: The weight of a later measurement that is less than the ones before.
 _FADING = 1 / 16
 
@@ -51,11 +54,15 @@ class NodeState:
     spent in queues: the bytes that one round trip carries are so many less. They are
     what has to be in flight, and more would only make the queues longer.
 
+    While no request waits for others, that is a lower bound. So the first requests are
+    as large as the round trip demands at a usual rate, until one does.
+
     Args:
         limits: the sizes.
 
     Attributes:
         in_flight: requests sent and not answered.
+        is_met: whether `met` was called.
         first: counts up; modulo their number, the partition that is first next.
         largest: bytes of the largest request that is worth a try; infinity unless
             connections broke under larger ones.
@@ -64,6 +71,7 @@ class NodeState:
     """
 
     __slots__ = (
+        "_assumed",
         "_bytes_in_flight",
         "_carried",
         "_limited_for",
@@ -75,6 +83,7 @@ class NodeState:
         "_round_trip",
         "first",
         "in_flight",
+        "is_met",
         "largest",
         "latest",
         "request_size",
@@ -89,6 +98,9 @@ class NodeState:
         self._round_trip: float = _FOREVER
         # Bytes that one round trip carries.
         self._carried: float = 0.0
+        # The same by assumption; 0 once it is measured.
+        self._assumed: float = 0.0
+        self.is_met: bool = False
         # Bytes of the largest request that was answered.
         self._proven = limits.max_request_size
         self.largest: float = _FOREVER
@@ -101,10 +113,32 @@ class NodeState:
         # Since when requests in flight have had no answer; None if none is in flight.
         self._quiet_since: float | None = None
 
+    def met(self, round_trip: float) -> None:
+        """Note the seconds of the first exchange on a connection to the broker.
+
+        An answer to records takes longer by what the broker does with them, and the
+        first one longest: files are opened. It would make a broker look distant.
+        """
+        self.is_met = True
+        self._assumed = round_trip * _ASSUMED
+        self._resize()
+
     def became_ready(self, now: float) -> None:
         """Note that something could be sent."""
         if self._ready_since is None:
             self._ready_since = now
+
+    @property
+    def next_at(self) -> float:
+        """When a request that is not full should follow the last one.
+
+        To a distant broker, requests are few in a round trip. Sent with each batch that
+        is full, all of them would be on their way at its begin, and small; what comes
+        later would wait for the first answer. So they are spread over the round trip.
+        """
+        if self.request_size <= self._limits.max_request_size:
+            return 0.0
+        return self.latest[0] + self._round_trip / self._limits.max_in_flight
 
     def sent(self, now: float, partitions: int, size: int) -> None:
         """Note that a request of ``size`` bytes was sent, with so many batches."""
@@ -142,8 +176,13 @@ class NodeState:
         self._proven = max(self._proven, size)
         now_carried = window * self._round_trip / spent if spent > 0 else 0.0
         self._carried = max(now_carried, self._carried * (1 - _FADING))
-        limits = self._limits
-        useful = int(_GAIN * self._carried / limits.max_in_flight)
+        if spent > 2 * self._round_trip:
+            self._assumed = 0.0
+        self._resize()
+
+    def _resize(self) -> None:
+        limits, carried = self._limits, max(self._carried, self._assumed)
+        useful = int(_GAIN * carried / limits.max_in_flight)
         self.request_size = max(
             limits.max_request_size, min(useful, limits.grown_request_size)
         )

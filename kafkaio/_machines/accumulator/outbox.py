@@ -7,7 +7,8 @@ for one request, whose size depends on how much the connection carries
 
 A batch may leave when it is full (or another one waits behind it), when it has
 lingered, when it was sent before, while a call flushes or waits for buffer memory, and
-when no request to its leader is in flight, since waiting would then gain nothing. When
+when no request to its leader is in flight, since waiting would then gain nothing. To a
+distant broker, requests that are not full follow each other at intervals. When
 one batch of a broker may leave, the other batches of that broker are sent with it, as
 in Java's client.
 """
@@ -108,6 +109,9 @@ class Outbox:
             if batch is None:
                 continue
             due = self._due_at(queue, batch, node)
+            if due <= now < node.next_at and self._is_early(leader, node, now):
+                done.add(leader)
+                due = node.next_at
             if due > now:
                 wake_at = min(wake_at, due)
             else:
@@ -126,6 +130,18 @@ class Outbox:
         if len(queue.waiting) > 1 or not node.in_flight:
             return 0.0
         return batch.created + self._limits.linger
+
+    def _is_early(self, node_id: int, node: NodeState, now: float) -> bool:
+        """Whether a request to a distant broker should wait for more batches."""
+        if not node.in_flight:
+            return False
+        size = 0
+        for queue in self._backlog.active.values():
+            if queue.leader == node_id and queue.waiting:
+                batch = self._gate.sendable(queue)
+                if batch is not None and batch.retry_at <= now:
+                    size += batch.builder.size_bytes
+        return size < min(node.request_size, node.largest) - self._limits.batch_size
 
     def drain(self, node_id: int, now: float) -> list[ProduceBatch]:
         """Take at most one batch of each partition of a broker, for one request.

@@ -116,6 +116,9 @@ class ConnectionMachine:
         self._roll = 0.0
         self._sasl_sent_at = 0.0
         self._sasl_began_at = now
+        self._asked_at = now
+        #: Seconds from the request for the versions to its answer; 0 before that.
+        self.round_trip = 0.0
         # When a renewal is due; inf if none is, or if one was asked for.
         self._renew_at = inf
         self._is_renewing = False
@@ -330,6 +333,7 @@ class ConnectionMachine:
         if version is not None:
             request = self._negotiation.request()
             timeout = self._identity.request_timeout
+            self._asked_at = now
             self.pipeline.send(request, version, now=now, timeout=timeout)
             return
         self.versions = self._negotiation.versions
@@ -353,6 +357,7 @@ class ConnectionMachine:
                 self._send(self._exchange, self._exchange.receive(frame), now)
             else:
                 response = self._negotiation.receive(frame)
+                self.round_trip = now - self._asked_at
                 longest = self._identity.max_throttle
                 if seconds := pause_after(response, ticket.version, longest):
                     self.pipeline.pause(seconds, now)

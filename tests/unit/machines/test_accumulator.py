@@ -244,6 +244,45 @@ def test_keyless_records_that_come_fast_fill_a_batch_before_they_move_on() -> No
     assert set(runs[4:-1]) <= {990, 991}  # whole batches
 
 
+def test_requests_to_a_distant_broker_follow_at_intervals() -> None:
+    limits = replace(
+        LARGE, batch_size=1_000_000, buffer_memory=40_000_000, may_grow=True
+    )
+    h = Harness({"t": [0] * 6}, limits)
+    h.put(0)
+    h.acc.completion.acknowledged(h.take(), 0, -1)
+    state = h.acc.availability.node(0)
+    state.met(0.05)
+    h.answer(0.05)
+    assert state.request_size == 5_000_000
+    h.put(0, b"x" * 900_000)
+    # Nothing is in flight: there is no reason to wait.
+    assert h.acc.outbox.outlook(0.06).nodes == (0,)
+    h.take(now=0.06)
+    h.put(1, b"x" * 900_000)
+    h.put(1, b"x" * 900_000)
+    outlook = h.acc.outbox.outlook(0.065)
+    assert outlook.nodes == ()
+    assert outlook.wake_at == pytest.approx(0.07)
+    assert h.acc.outbox.outlook(0.0701).nodes == (0,)
+    # A request that is full does not wait.
+    for partition in range(2, 6):
+        assert h.acc.outbox.outlook(0.066).nodes == ()
+        h.put(partition, b"x" * 900_000)
+    assert h.acc.outbox.outlook(0.066).nodes == (0,)
+    assert len(h.acc.outbox.drain(0, 0.066)) == 5
+
+
+def test_requests_to_a_near_broker_do_not_wait_for_each_other() -> None:
+    h = Harness({"t": [0] * 6}, replace(LARGE, batch_size=1_000_000, may_grow=True))
+    h.acc.availability.node(0).met(0.001)
+    h.put(0, b"x" * 900_000)
+    h.take()
+    h.put(1, b"x" * 900_000)
+    h.put(1, b"x" * 900_000)
+    assert h.acc.outbox.outlook(0.0).nodes == (0,)
+
+
 def test_a_long_queue_is_one_of_many_bytes() -> None:
     limits = replace(LARGE, batch_size=1_000_000)
     h = Harness({"t": [0, 0]}, limits)

@@ -100,8 +100,53 @@ def test_requests_stay_within_their_bounds(
     assert 5 * LIMITS.grown_request_size <= LIMITS.buffer_memory
 
 
+def sizes_at_first(node: NodeState, *, round_trip: float, rate: float) -> list[int]:
+    """Return the sizes allowed at first, and after each of the first answers."""
+    node.sent(0.0, 1, 100)
+    node.answered(1.3 * round_trip, node.latest)  # the broker opens a file
+    sizes, flights, busy_until = [node.request_size], [], 1.0
+    for _ in range(5):
+        node.sent(1.0, 6, node.request_size)
+        busy_until += node.request_size / rate
+        flights.append((busy_until + round_trip, node.latest))
+    for now, flight in flights:
+        node.answered(now, flight)
+        sizes.append(node.request_size)
+    return sizes
+
+
+def test_to_a_distant_broker_the_first_requests_are_large() -> None:
+    node = NodeState(LIMITS)
+    node.met(0.05)
+    sizes = sizes_at_first(node, round_trip=0.05, rate=200e6)
+    assert sizes[0] == int(4 * 0.05 * 125e6 / 5)
+    # What one round trip carries, or more, is in flight all the time.
+    assert all(5 * size > 0.05 * 200e6 for size in sizes)
+    node = NodeState(LIMITS)
+    node.met(0.3)
+    assert node.request_size == LIMITS.grown_request_size
+    node = NodeState(Limits())
+    node.met(0.3)
+    assert node.request_size == MIB
+
+
+def test_near_the_broker_the_first_requests_are_small() -> None:
+    node = NodeState(LIMITS)
+    node.met(0.001)
+    assert set(sizes_at_first(node, round_trip=0.001, rate=200e6)) == {MIB}
+
+
+def test_over_a_slow_link_the_first_late_answer_makes_requests_small() -> None:
+    node = NodeState(LIMITS)
+    node.met(0.05)
+    sizes = sizes_at_first(node, round_trip=0.05, rate=10e6)
+    assert sizes[0] > MIB
+    assert set(sizes[1:]) == {MIB}
+
+
 def test_a_size_that_was_asked_for_is_kept() -> None:
     node = NodeState(Limits())
+    node.met(0.1)
     saturate(node, round_trip=0.1, rate=1e9)
     assert node.request_size == MIB
 
