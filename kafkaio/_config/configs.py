@@ -907,7 +907,8 @@ class ConsumerConfig(ClientConfig):
     )
     fetch_buffer_bytes: int = option(
         52_428_800,
-        "Bytes fetched ahead of the reader, over all partitions.",
+        "Most bytes fetched ahead of the reader, over all partitions; three fifths "
+        "of it while the reader does not wait for records.",
         bounds=(1, 2**62),
         is_own=True,
     )

@@ -199,6 +199,7 @@ class Core:
             config, on_change=self.wake_tasks, on_news=self._news.notify
         )
         self.reader.allowance = self._allowance
+        self.reader.is_awaited = lambda: self._idle[1] != inf
         self.reader.prepare_with(self._supervisor.start_soon)
         self._lanes: Lanes | None = None
         # The transaction that works on records handed out. Where those that were

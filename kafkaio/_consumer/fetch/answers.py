@@ -144,7 +144,7 @@ class FetchAnswers:
             response: the answer.
             sent: the fetch that was answered.
         """
-        frame, parts = _frame_of(found), self._parts()
+        frame, parts = self._frame_of(found, sent), self._parts()
         began = now()
         end = began + _SLICE
         for tp, data in found.items():
@@ -165,13 +165,20 @@ class FetchAnswers:
         sent: SentFetch,
     ) -> None:
         """Process a small answer, as `judge` does, without turns of the loop."""
-        frame, parts = _frame_of(found), self._parts()
+        frame, parts = self._frame_of(found, sent), self._parts()
         for tp, data in found.items():
             self._judge(points[tp], data, frame, response)
             if parts is not None and data.records:
                 parts[tp] = FetchedPart(self._records_of_last, len(data.records))
         if parts is not None:
             self._observer.fetch_answered(sent.node_id, now() - sent.at, parts)
+
+    def _frame_of(
+        self, found: Mapping[TopicPartition, PartitionData], sent: SentFetch
+    ) -> Frame:
+        frame = Frame(sum(len(data.records or b"") for data in found.values()))
+        self._targets.answered(sent.node_id, frame.size)
+        return frame
 
     def _parts(self) -> dict[TopicPartition, FetchedPart] | None:
         """Return the dictionary to report by partition; None without an observer."""
@@ -298,7 +305,3 @@ class FetchAnswers:
         positions = self._records.positions
         delay = self._backoff.delay(positions[point.tp].attempts, roll())
         positions.retry_later(point.tp, point.token, now() + delay)
-
-
-def _frame_of(found: Mapping[TopicPartition, PartitionData]) -> Frame:
-    return Frame(sum(len(data.records or b"") for data in found.values()))

@@ -1,9 +1,10 @@
 """Chooses the partitions of each broker's next fetch, and its size in bytes.
 
 Two limits bound how far fetching runs ahead of the reader. The byte budget
-(``fetch_buffer_bytes``) is shared by all brokers: while it is used up nothing is
-fetched, and there is plenty to read. A partition whose share of the budget is full is
-left out alone, so that it does not delay the others.
+(``fetch_buffer_bytes``, or a part of it, see `kafkaio._machines.read_ahead`) is shared
+by all brokers: while it is used up nothing is fetched, and there is plenty to read. A
+partition whose share of the budget is full is left out alone, so that it does not delay
+the others.
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ from kafkaio._fetching.messages import have_ids
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint, Positions
+from kafkaio._machines.read_ahead import ANSWERS, ReadAhead
 from kafkaio._runtime.clock import now
 from kafkaio.types import TopicPartition
 
 #: Answers' worth of bytes that a partition may have buffered.
 _DEPTH: Final = 2
-#: The least number of answers that share the budget.
-_ANSWERS: Final = 5
 
 
 class RecordsPort(Protocol):
@@ -41,6 +41,7 @@ class RecordsPort(Protocol):
         wake_below: ``on_room`` is called once at most this many bytes are unread.
         on_room: called when there is room to fetch more.
         selected: the partitions that are read; None for all. They are fetched first.
+        is_awaited: returns whether a read waits for records.
     """
 
     positions: Positions
@@ -48,6 +49,7 @@ class RecordsPort(Protocol):
     wake_below: int
     on_room: Callable[[], None]
     selected: frozenset[TopicPartition] | None
+    is_awaited: Callable[[], bool]
 
     @property
     def progress(self) -> int:
@@ -147,7 +149,8 @@ class FetchTargets:
         self._brokers = 0
         # Larger limits for partitions whose next batch did not fit.
         self._max_bytes: dict[TopicPartition, int] = {}
-        # How often these limits changed.
+        self._ahead = ReadAhead(config.fetch_buffer_bytes)
+        # How often the limits of partitions changed.
         self._changes = 0
         # The last choice for each broker. While nothing changes it stays the same
         # object, so that the fetches of an idle consumer do not pay for its partitions.
@@ -249,7 +252,7 @@ class FetchTargets:
 
     def _share(self) -> int:
         partitions = max(1, len(self._records.positions))
-        budget = self._config.fetch_buffer_bytes // partitions
+        budget = self._ahead.size // partitions
         return max(1, min(_DEPTH * self._config.max_partition_fetch_bytes, budget))
 
     def _target(self, point: FetchPoint) -> FetchTarget:
@@ -281,6 +284,15 @@ class FetchTargets:
         if self._max_bytes.pop(tp, None) is not None:
             self._changes += 1
 
+    def answered(self, node_id: int, size: int) -> None:
+        """Note an answer of so many bytes, before its records are buffered."""
+        loop, records = self._loops.get(node_id), self._records
+        if loop is None or not size:
+            return
+        is_awaited = records.is_awaited() or not records.buffers.has_any
+        if self._ahead.answered(size, loop.reserved, is_awaited=is_awaited):
+            self._changes += 1  # so did the share of each partition
+
     def room(self) -> int:
         """Return the bytes that the next fetch may bring; 0 with too little room.
 
@@ -299,7 +311,7 @@ class FetchTargets:
         return room
 
     def _is_half_full(self) -> bool:
-        return 2 * self._records.buffers.size > self._config.fetch_buffer_bytes
+        return 2 * self._records.buffers.size > self._ahead.size
 
     def _make_room(self) -> None:
         # What is buffered of partitions that nobody reads would keep those that are
@@ -318,9 +330,9 @@ class FetchTargets:
                     return
 
     def _free_room(self) -> int:
-        budget = self._config.fetch_buffer_bytes
+        budget = self._ahead.limit
         reserved = [loop.reserved for loop in self._loops.values() if loop.reserved]
-        free = budget - self._records.buffers.size - sum(reserved)
+        free = self._ahead.size - self._records.buffers.size - sum(reserved)
         brokers = max(self._brokers, len(self._loops), 1)
         idle = max(brokers - len(reserved), 1)
         # Not too little either: the cost of a fetch grows with its partitions, however
@@ -335,12 +347,11 @@ class FetchTargets:
             room = free // idle
         if room < least:
             return 0
-        # Memory is reused sooner if several answers share the budget.
-        return min(room, self._config.fetch_max_bytes, max(least, budget // _ANSWERS))
+        return min(room, self._config.fetch_max_bytes, max(least, budget // ANSWERS))
 
     def has_room_beside(self) -> bool:
         """Whether there is room for one partition beside a fetch in flight."""
-        free = self._config.fetch_buffer_bytes - self._records.buffers.size
+        free = self._ahead.size - self._records.buffers.size
         return free >= self._config.max_partition_fetch_bytes
 
     def _wait_for_room(self) -> None:

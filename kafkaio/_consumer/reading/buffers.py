@@ -254,6 +254,11 @@ class Buffers(Generic[TagT]):
         return False
 
     @property
+    def has_any(self) -> bool:
+        """Whether some partition has records to take now."""
+        return any(buffer.at_hand for buffer in self.ready)
+
+    @property
     def all_at_hand(self) -> int:
         """The most records of all partitions that can be taken now."""
         return sum(buffer.at_hand for buffer in self.ready)

@@ -77,6 +77,7 @@ class Reader:
         wake_below: ``on_room`` is called once at most this many bytes are unread.
         on_room: called when there is room to fetch more.
         selected: the partitions that are read; None for all that are assigned.
+        is_awaited: returns whether a read waits for records.
         allowance: returns how many records may be handed out before the event loop
             gets a turn; 0 if it should get one now.
         is_created_again: whether a partition's topic was deleted and created again.
@@ -103,6 +104,7 @@ class Reader:
         self.buffers: Buffers = Buffers()
         self.wake_below: int = -1
         self.selected: frozenset[TopicPartition] | None = None
+        self.is_awaited: Callable[[], bool] = lambda: False
         self.on_room: Callable[[], None] = lambda: None
         self.allowance: Callable[[], int] = lambda: 0
         self.errors: deque[BaseException] = deque()

@@ -341,6 +341,24 @@ async def test_the_budget_bounds_what_is_fetched_ahead(
             assert mine == list(range(50))
 
 
+async def test_a_reader_that_waits_gets_all_of_the_buffer(
+    logs: FakeLogs, make: MakeConsumer
+):
+    for _ in range(60):
+        logs.append(*ONE, b"x" * 900)
+    async with make(
+        **FIRST, max_partition_fetch_bytes=10_000, fetch_buffer_bytes=20_000
+    ) as consumer:
+        await asyncio.sleep(5)
+        assert 8_000 < consumer.statistics().buffered_bytes <= 12_000
+        # More records than three fifths of the buffer hold.
+        batches = consumer.batches(max_records=16, max_wait=5)
+        count = len(await anext(batches))
+        while count < 60:
+            count += len(await anext(batches))
+        assert consumer._core.fetcher._targets._ahead.size == 20_000
+
+
 @pytest.mark.parametrize(
     ("options", "limit"),
     [
