@@ -11,11 +11,13 @@ from uuid import uuid4
 import pytest
 
 import kafkaio
+from kafkaio._records.batch import read_batches
 from kafkaio.testing import Broker, disconnect_after_write, error
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TimestampType, TopicPartition
 from tests.support.patience import HANGS
+from tests.unit.records.test_legacy import message, wrapper
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -349,6 +351,32 @@ async def test_an_answer_that_is_lost_writes_nothing_twice(broker: Broker) -> No
     after = await read(servers, "target")
     assert [record.key for record in after] == [b"key %d" % n for n in range(100)]
     assert [place.offset for _, places in copied for place in places] == [*range(100)]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+async def test_messages_of_old_formats_become_records(
+    broker: Broker, magic: int
+) -> None:
+    # No broker of today keeps such logs, so these are as old ones had them.
+    inner = b"".join(
+        message(magic, n, b"%d" % n, timestamp=BEGUN + n) for n in range(10)
+    )
+    [old] = read_batches(wrapper(magic, 9, inner, timestamp=BEGUN + 9))
+    whole, part = (
+        kafkaio.RawBatch(TopicPartition("source", 0), old, place)
+        for place in ((0, 10), (4, 7))
+    )
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        delivery = await producer.enqueue_raw(part, "target", 0)
+        await producer.send_raw(whole, "target", 0)
+
+    assert [*delivery.offsets] == [4, 5, 6]
+    after = await read(broker.bootstrap_servers, "target")
+    assert [record.value for record in after] == [
+        b"%d" % n for n in (*range(4, 7), *range(10))
+    ]
+    times = {record.timestamp for record in after}
+    assert times == ({BEGUN + n for n in range(10)} if magic else {-1})
 
 
 async def test_a_batch_that_cannot_be_written_fails_as_a_whole(broker: Broker) -> None:

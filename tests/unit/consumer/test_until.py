@@ -45,7 +45,9 @@ Batches = dict[int, list[int]]
         st.dictionaries(st.sampled_from(TPS), st.integers(0, 30), max_size=3),
         max_size=4,
     ),
-    ways=st.lists(st.sampled_from(["records", "batches", "arrow", "list"]), min_size=5),
+    ways=st.lists(
+        st.sampled_from(["records", "batches", "raw", "arrow", "list"]), min_size=5
+    ),
     most=st.integers(1, 9),
     compression=st.sampled_from(["none", "gzip"]),
     deserializes=st.booleans(),
@@ -110,6 +112,11 @@ async def _read(
         async for batch in reader.batches(until=until, max_records=most):
             offsets = [record.offset for record in batch]
             found.setdefault(batch.topic_partition, []).extend(offsets)
+        return found
+    if way == "raw":
+        async for whole in reader.raw_batches(until=until):
+            offsets = [*range(whole.first_offset, whole.next_offset)]
+            found.setdefault(whole.topic_partition, []).extend(offsets)
         return found
     if way == "list" and until == "latest":
         records = await reader.read_to_end()
