@@ -32,11 +32,12 @@ __all__, __getattr__, __dir__ = lazy(
         ),
         "kafkaio._consumer": (
             *("Assigned", "Assignor", "Batch", "BatchIterator", "Consumer"),
-            *("ConsumerStatistics", "DeadLetter", "Hold", "Lane", "LaneBatches"),
-            *("LaneIterator", "Layout", "Lost", "PartitionStatistics", "Poll"),
-            *("Rebalances", "RecordIterator", "RecordSender", "RevokeRequested"),
-            *("RawBatchIterator", "Revoked"),
-            *("Subscription", "TableIterator"),
+            *("ConsumerStatistics", "Hold", "Layout", "Lost", "PartitionStatistics"),
+            *("Poll", "RawBatchIterator", "Rebalances", "RecordIterator", "Revoked"),
+            *("RevokeRequested", "Subscription", "TableIterator"),
+        ),
+        "kafkaio._consumer.parallel": (
+            *("DeadLetter", "Lane", "LaneBatches", "LaneIterator", "RecordSender"),
         ),
         "kafkaio._consumer.stores.base": ("DualOffsetStore", "KafkaOffsetStore"),
         "kafkaio._consumer.stores.file": ("FileOffsetStore",),

@@ -34,11 +34,7 @@ from kafkaio._consumer import (
     BatchIterator as BatchIterator,
     Consumer as Consumer,
     ConsumerStatistics as ConsumerStatistics,
-    DeadLetter as DeadLetter,
     Hold as Hold,
-    Lane as Lane,
-    LaneBatches as LaneBatches,
-    LaneIterator as LaneIterator,
     Layout as Layout,
     Lost as Lost,
     PartitionStatistics as PartitionStatistics,
@@ -46,11 +42,17 @@ from kafkaio._consumer import (
     RawBatchIterator as RawBatchIterator,
     Rebalances as Rebalances,
     RecordIterator as RecordIterator,
-    RecordSender as RecordSender,
     Revoked as Revoked,
     RevokeRequested as RevokeRequested,
     Subscription as Subscription,
     TableIterator as TableIterator,
+)
+from kafkaio._consumer.parallel import (
+    DeadLetter as DeadLetter,
+    Lane as Lane,
+    LaneBatches as LaneBatches,
+    LaneIterator as LaneIterator,
+    RecordSender as RecordSender,
 )
 from kafkaio._consumer.stores.base import (
     DualOffsetStore as DualOffsetStore,

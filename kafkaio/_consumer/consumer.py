@@ -52,14 +52,6 @@ from kafkaio._config.configs import iso_duration_ms
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._consumer.commit import ToCommit as ToCommit
 from kafkaio._consumer.core import Core
-from kafkaio._consumer.parallel.dead_letter import DeadLetter
-from kafkaio._consumer.parallel.handlers import observed
-from kafkaio._consumer.parallel.lanes import LaneIterator
-from kafkaio._consumer.parallel.ports import (
-    OpenTransactionPort,
-    TransactionMakerPort,
-)
-from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
@@ -72,7 +64,6 @@ from kafkaio._consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallb
 from kafkaio._consumer.rebalance.events import RevokeRequested
 from kafkaio._consumer.rebalance.feed import Rebalances
 from kafkaio._consumer.statistics import ConsumerStatistics as ConsumerStatistics
-from kafkaio._consumer.threaded.core import ThreadedCore
 from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._machines.backoff import Backoff
@@ -112,8 +103,16 @@ from kafkaio.types import (
 if TYPE_CHECKING:
     from kafkaio._client.log_ranges import Bound, Edge
     from kafkaio._config.options import ConsumerOptions
+    from kafkaio._consumer.parallel.dead_letter import DeadLetter
+    from kafkaio._consumer.parallel.lanes import LaneIterator
+    from kafkaio._consumer.parallel.ports import (
+        OpenTransactionPort,
+        TransactionMakerPort,
+    )
+    from kafkaio._consumer.parallel.run import OnDead
+    from kafkaio._consumer.threaded.core import ThreadedCore
 
-TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
+TransactionT = TypeVar("TransactionT", bound="OpenTransactionPort")
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
@@ -396,7 +395,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         *,
         owns_cluster: bool,
     ) -> None:
-        kind = ThreadedCore if config.io_thread else Core
+        kind = _threaded() if config.io_thread else Core
         self._core: Core | ThreadedCore = kind(
             cluster,
             config,
@@ -926,6 +925,9 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             raise ArgumentTypeError(
                 f"retry must be a kafkaio.Retry or None, not {type_name(retry)}"
             )
+        from kafkaio._consumer.parallel.handlers import observed
+        from kafkaio._consumer.parallel.run import TransactionalRun
+
         handler = observed(handler, self._core.observer, self._config.group_id)
         how = None
         if producer is not None:
@@ -1613,6 +1615,12 @@ def _callbacks(
     _check_callable("on_revoked", on_revoked)
     _check_callable("on_lost", on_lost)
     return HeldCallbacks(on_assigned, on_revoked, on_lost)
+
+
+def _threaded() -> type[ThreadedCore]:
+    from kafkaio._consumer.threaded.core import ThreadedCore  # with a thread alone
+
+    return ThreadedCore
 
 
 def _check_callable(name: str, function: object) -> None:

@@ -47,9 +47,6 @@ from kafkaio._consumer.fetch.positioner import Positioner
 from kafkaio._consumer.fetch.resets import NewcomerLookup
 from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._consumer.group.rewind import Moved, Rewinder, outcome
-from kafkaio._consumer.parallel.handlers import Handler
-from kafkaio._consumer.parallel.lanes import LaneIterator, Lanes
-from kafkaio._consumer.parallel.run import OnDead, Runner, TransactionalRun
 from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio._consumer.reading.iterators import (
@@ -69,7 +66,6 @@ from kafkaio._consumer.rebalance.feed import Rebalances
 from kafkaio._consumer.rebalance.groupless import GrouplessAssigner
 from kafkaio._consumer.rebalance.guard import CommitGuard
 from kafkaio._consumer.statistics import ConsumerStatistics, PartitionStatistics
-from kafkaio._consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.metadata import ClusterView
@@ -108,7 +104,11 @@ from kafkaio.types import (
 
 if TYPE_CHECKING:
     from kafkaio._client.log_ranges import Edge
+    from kafkaio._consumer.parallel.handlers import Handler
+    from kafkaio._consumer.parallel.lanes import LaneIterator, Lanes
+    from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
     from kafkaio._consumer.reading.until import ReadUntil
+    from kafkaio._consumer.transactions import JoinedTransaction, TransactionOffsets
 
 T = TypeVar("T")
 
@@ -1005,11 +1005,15 @@ class Core:
 
     def lanes(self, owner: object) -> LaneIterator[Any, Any]:
         """Return an iterator over lanes, which keeps ``owner`` alive."""
+        from kafkaio._consumer.parallel.lanes import LaneIterator
+
         return LaneIterator(self.all_lanes(), owner)
 
     def all_lanes(self) -> Lanes:
         """Return the lanes of this consumer."""
         if self._lanes is None:
+            from kafkaio._consumer.parallel.lanes import Lanes
+
             self._lanes = Lanes(
                 self,
                 max_records=self.config.max_poll_records,
@@ -1031,6 +1035,8 @@ class Core:
             self.check()
         else:
             self._check_transactional()
+        from kafkaio._consumer.parallel.run import Runner
+
         limit = max(2 * concurrency, self.config.max_poll_records)
         runner = Runner(
             self,
@@ -1392,6 +1398,8 @@ class Core:
             what: what to commit.
             mark: the moment of the call, if the user is in another thread.
         """
+        from kafkaio._consumer.transactions import TransactionOffsets
+
         self._check_transactional()
         partitions = None if what is None else partitions_alone(what)
         commit = self._named(what, partitions, mark)
@@ -1406,6 +1414,8 @@ class Core:
             raise UsageError(
                 "a transaction works on the records of this consumer: end it first"
             )
+        from kafkaio._consumer.transactions import JoinedTransaction
+
         self._transaction = JoinedTransaction(self, on_revoke, on_lost)
         return self._transaction
 

@@ -1,8 +1,9 @@
 """The two group protocols: each pairs a member's machine with its requests.
 
-A pair is chosen by ``group_protocol``. The user of a `MemberProtocol` knows the machine
-by its interface alone. A machine's requests go to the sender beside it, so that neither
-gets a request of the other protocol.
+A pair is chosen by ``group_protocol``, and loaded then: most members need one of the
+two. The user of a `MemberProtocol` knows the machine by its interface alone. A
+machine's requests go to the sender beside it, so that neither gets a request of the
+other protocol.
 """
 
 from __future__ import annotations
@@ -10,21 +11,10 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.group.classic import ClassicRequests
-from kafkaio._consumer.group.kip848 import Kip848Requests
 from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.assignors import resolve
-from kafkaio._machines.membership.classic.membership import (
-    ClassicMemberConfig,
-    ClassicMembership,
-)
-from kafkaio._machines.membership.kip848.membership import (
-    Kip848MemberConfig,
-    Kip848Membership,
-)
 from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._runtime.clock import random_uuid
 
@@ -77,6 +67,13 @@ class MemberProtocol:
     @classmethod
     def classic(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:
         """Return a member of the classic protocol."""
+        from kafkaio._consumer.group.classic import ClassicRequests
+        from kafkaio._machines.membership.assignors import resolve
+        from kafkaio._machines.membership.classic.membership import (
+            ClassicMemberConfig,
+            ClassicMembership,
+        )
+
         member = ClassicMembership(
             ClassicMemberConfig(
                 group_id=rpc.group_id,
@@ -96,6 +93,12 @@ class MemberProtocol:
     @classmethod
     def kip848(cls, rpc: GroupRpc, config: ConsumerConfig) -> MemberProtocol:
         """Return a member of the KIP-848 protocol; with ``auto`` it may fall back."""
+        from kafkaio._consumer.group.kip848 import Kip848Requests
+        from kafkaio._machines.membership.kip848.membership import (
+            Kip848MemberConfig,
+            Kip848Membership,
+        )
+
         member = Kip848Membership(
             Kip848MemberConfig(
                 group_id=rpc.group_id,

@@ -12,7 +12,8 @@ import pytest
 
 import kafkaio
 from kafkaio import Retry
-from kafkaio._consumer import Consumer, DeadLetter
+from kafkaio._consumer import Consumer
+from kafkaio._consumer.parallel import DeadLetter
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafkaio._consumer import Batch, Consumer, Lane
+from kafkaio._consumer import Batch, Consumer
+from kafkaio._consumer.parallel import Lane
 from kafkaio.errors import (
     ClosedError,
     DeserializationError,
