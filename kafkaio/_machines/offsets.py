@@ -92,12 +92,24 @@ class _PartitionOffsets:
 class OffsetLedger:
     """The offsets of all partitions that are assigned now."""
 
-    __slots__ = ("_closed", "_entries", "_kept", "_sent", "_serial", "_unfinished")
+    __slots__ = (
+        "_changed",
+        "_closed",
+        "_entries",
+        "_kept",
+        "_sent",
+        "_serial",
+        "_unfinished",
+    )
 
     def __init__(self) -> None:
         self._entries: dict[TopicPartition, _PartitionOffsets] = {}
         # Invariant: exactly the partitions whose handed and finished differ.
         self._unfinished: set[TopicPartition] = set()
+        # Invariant: all open partitions whose finished offset may be another one than
+        # the broker is known to have, in the order of their changes. A commit after
+        # each record looks at these alone, and not at all that are open.
+        self._changed: dict[TopicPartition, None] = {}
         # Partitions whose records `finish` leaves unfinished; see `keep`.
         self._kept: frozenset[TopicPartition] = frozenset()
         # All partitions that were open once.
@@ -123,6 +135,7 @@ class OffsetLedger:
         """End an assignment; nothing happens if the partition is not open."""
         if self._entries.pop(tp, None) is not None:
             self._closed.add(tp)
+        self._changed.pop(tp, None)
         self._unfinished.discard(tp)
         self._kept -= {tp}
 
@@ -143,6 +156,7 @@ class OffsetLedger:
         entry.gap = entry.gap_end = -1
         entry.handed, entry.handed_epoch = offset, epoch
         entry.finish(offset, epoch, self._serial)
+        self._changed[tp] = None
         if committed:
             entry.moved = -1
             entry.committed = offset
@@ -189,6 +203,7 @@ class OffsetLedger:
                 self._unfinished.add(tp)
         if entry.finished < finished <= entry.handed:
             entry.finish(finished, epoch, self._serial)
+            self._changed[tp] = None
             if finished == entry.handed:
                 self._unfinished.discard(tp)
 
@@ -204,6 +219,7 @@ class OffsetLedger:
         entry.handed, entry.handed_epoch = offset, epoch
         if tp not in self._unfinished:
             entry.finish(offset, epoch, self._serial)
+            self._changed[tp] = None
 
     def after(self, tp: TopicPartition, at: OffsetAndMetadata) -> OffsetAndMetadata:
         """Return where reading goes on behind an offset (KIP-1094).
@@ -237,6 +253,7 @@ class OffsetLedger:
         for tp in done:
             entry = self._entries[tp]
             entry.finish(entry.handed, entry.handed_epoch, self._serial)
+            self._changed[tp] = None
         self._unfinished -= done
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
@@ -248,6 +265,7 @@ class OffsetLedger:
         entry = self._entries[tp]
         if tp in self._unfinished:
             entry.finish(entry.handed, entry.handed_epoch, self._serial)
+            self._changed[tp] = None
             self._unfinished.discard(tp)
 
     def unfinished_from(self, tp: TopicPartition) -> OffsetAndMetadata | None:
@@ -302,12 +320,13 @@ class OffsetLedger:
             partitions: which partitions; None for all.
         """
         chosen: dict[TopicPartition, OffsetAndMetadata] = {}
-        for tp, entry in self._entries.items():
+        for tp in list(self._changed):
+            entry = self._entries[tp]
             finished = entry.finished
             is_known = finished == entry.committed and not entry.is_due
             if is_known or finished < 0:
-                continue
-            if partitions is None or tp in partitions:
+                del self._changed[tp]
+            elif partitions is None or tp in partitions:
                 chosen[tp] = OffsetAndMetadata(finished, "", entry.finished_epoch)
         return self.commit_of(chosen)
 
@@ -340,6 +359,7 @@ class OffsetLedger:
             entry = self._entries.get(tp)
             if entry is not None and entry.number == number:
                 entry.sent, entry.committed = commit.serial, -1
+                self._changed[tp] = None
 
     def answered(self, commit: Commit) -> None:
         """Note that a commit has ended; `committed` reports its successful part."""

@@ -505,6 +505,17 @@ class LedgerLaws(RuleBasedStateMachine):
         unfinished = self.ledger.has_unfinished([A])
         assert unfinished == (self.finished != self.handed)
 
+    @invariant()
+    def a_commit_of_all_leaves_out_what_the_broker_has_alone(self) -> None:
+        wanted = {
+            tp: entry.finished
+            for tp, entry in self.ledger._entries.items()
+            if entry.finished >= 0
+            and (entry.finished != entry.committed or entry.is_due)
+        }
+        found = self.ledger.finished().offsets
+        assert {tp: at.offset for tp, at in found.items()} == wanted
+
 
 TestLedgerLaws = LedgerLaws.TestCase
 TestLedgerLaws.settings = settings(deadline=None, max_examples=60)
