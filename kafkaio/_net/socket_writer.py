@@ -1,8 +1,9 @@
 """Writes to the socket of a transport without copying what has to wait.
 
-Before Python 3.12, a transport of asyncio copies what its socket does not take at once,
-and with a record batch of a megabyte that is nearly all of it. The writer has a
-duplicate of the socket, because the loop lets nobody else wait for a transport's own.
+`Output` is the way in: it has a `SocketWriter` where that saves something. Before
+Python 3.12, a transport of asyncio copies what its socket does not take at once, and
+with a record batch of a megabyte that is nearly all of it. The writer has a duplicate
+of the socket, because the loop lets nobody else wait for a transport's own.
 
 Invariant: while the writer has bytes, or once it has written any, nothing is written by
 the transport, so that the bytes keep their order.
@@ -20,6 +21,8 @@ from typing import Final
 
 from kafkaio.protocol._message import Buffer
 
+#: A buffer of at least this size is written by itself: a copy costs more than a call.
+LARGE: Final = 65_536
 #: Buffers that are written at once; systems accept 1,024.
 _MOST: Final = 256
 
@@ -32,6 +35,87 @@ def copies(transport: asyncio.BaseTransport) -> bool:
         and sys.platform != "win32"
         and isinstance(transport, asyncio.Transport)
     )
+
+
+def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> None:
+    """Write buffers in order: small ones are joined, large ones are not copied."""
+    if len(parts) == 1:
+        transport.write(parts[0])
+        return
+    small: list[Buffer] = []
+    for part in parts:
+        if len(part) < LARGE:
+            small.append(part)
+            continue
+        if small:
+            transport.write(b"".join(small))
+            small = []
+        transport.write(part)
+    if small:
+        transport.write(b"".join(small))
+
+
+class Output:
+    """Writes buffers to a TCP transport; its methods have the names of that.
+
+    Args:
+        transport: the transport, to which nothing else writes.
+        failed: called with the error after which nothing more can be written.
+    """
+
+    __slots__ = ("_copies", "_failed", "_transport", "_writer")
+
+    def __init__(
+        self, transport: asyncio.Transport, failed: Callable[[OSError], None]
+    ) -> None:
+        self._transport = transport
+        self._failed = failed
+        self._copies = copies(transport)
+        # None before something large is written, and where nothing is copied.
+        self._writer: SocketWriter | None = None
+
+    def writelines(self, parts: Sequence[Buffer]) -> None:
+        """Write buffers in order; they must not change until they are sent."""
+        writer, transport = self._writer, self._transport
+        if writer is None:
+            if len(parts) == 1 and len(parts[0]) < LARGE:
+                transport.write(parts[0])
+                return
+            if (
+                not self._copies
+                or transport.get_write_buffer_size()
+                or max(map(len, parts)) < LARGE
+            ):
+                write_parts(transport, parts)
+                return
+            try:
+                writer = self._writer = SocketWriter(transport, self._failed)
+            except OSError:  # too many open files
+                write_parts(transport, parts)
+                return
+        writer.write(parts)
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes written that the operating system has not taken yet."""
+        pending = 0 if self._writer is None else self._writer.pending
+        return pending + self._transport.get_write_buffer_size()
+
+    def close(self) -> None:
+        """Send what was written, then close the transport."""
+        if self._writer is not None and self._writer.pending:
+            self._writer.when_sent(self._transport.close)
+        else:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the transport now."""
+        self.drop()
+        self._transport.abort()
+
+    def drop(self) -> None:
+        """Write nothing more; may be called again."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 class SocketWriter:

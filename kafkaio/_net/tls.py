@@ -27,13 +27,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from kafkaio._net.socket_writer import LARGE, Output
 from kafkaio.errors import AuthenticationError
 from kafkaio.protocol._message import Buffer
 
 #: Bytes read from a socket at a time: as much as asyncio's own layer reads.
 CIPHER_BYTES: Final = 262_144
-# A part of at least this size is encrypted by itself: a copy costs more than a call.
-_LARGE: Final = 65_536
+#: Bytes that are encrypted at a time. A BIO keeps the memory that it once needed.
+_PLAIN_BYTES: Final = 131_072
 
 _GIVE: Final = "ssl_keystore_location, or ssl_certificate_location and ssl_key_location"
 #: Explanations of a broker's alerts, by the end of OpenSSL's name for each.
@@ -167,6 +168,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         except ValueError as error:
             raise OSError(f"the name {host!r} cannot be used: {error}") from error
         self._lower: asyncio.Transport | None = None
+        # Writes to it.
+        self._output: Output | None = None
         #: Ends when the handshake is complete, or has failed with an OSError.
         self.secured: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_secured = False
@@ -180,7 +183,9 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not checked: uvloop's transports have the methods, but not the base class.
-        self._lower = transport  # type: ignore[assignment]
+        lower: asyncio.Transport = transport  # type: ignore[assignment]
+        self._lower = lower
+        self._output = Output(lower, self._write_failed)
         self._handle()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -188,6 +193,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         return _cipher_space()
 
     def buffer_updated(self, nbytes: int) -> None:
+        if self._is_ending:
+            return  # what is left to send is still being sent
         self._incoming.write(_cipher_space()[:nbytes])
         self._handle()
 
@@ -196,6 +203,9 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lower = None
+        if self._output is not None:
+            self._output.drop()
+            self._output = None
         if self._is_secured:
             self._upper.connection_lost(self._cause or exc)
         elif not self.secured.done():
@@ -268,8 +278,12 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     def _end(self) -> None:
         """The peer has said that it sends no more."""
         self._is_ending = True
-        if self._lower is not None:
-            self._lower.close()
+        if self._output is not None:
+            self._output.close()
+
+    def _write_failed(self, error: OSError) -> None:
+        self._cause = self._cause or error
+        self.abort()
 
     # ---- a transport for the protocol above --------------------------------------
 
@@ -281,39 +295,47 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         """Encrypt all parts, then send them at once."""
         if self._is_ending:
             return
+        encrypt, encrypted = self._tls.write, self._outgoing.read
+        output: list[Buffer] = []
         small: list[Buffer] = []
         for part in list_of_data:
-            if len(part) < _LARGE:
+            if len(part) < LARGE:
                 small.append(part)
                 continue
             if small:
-                self._tls.write(b"".join(small))
+                encrypt(b"".join(small))
                 small = []
-            # All of it: a BIO in memory never has too little space.
-            self._tls.write(part)
+            whole = memoryview(part)
+            for start in range(0, len(whole), _PLAIN_BYTES):
+                # All of it: a BIO in memory never has too little space.
+                encrypt(whole[start : start + _PLAIN_BYTES])
+                output.append(encrypted())
         if small and (data := b"".join(small)):
-            self._tls.write(data)
-        self._flush()
+            encrypt(data)
+        if self._outgoing.pending:
+            output.append(encrypted())
+        if output and self._output is not None:
+            self._output.writelines(output)
 
     def _flush(self) -> None:
-        if self._lower is not None and self._outgoing.pending:
-            self._lower.write(self._outgoing.read())
+        if self._output is not None and self._outgoing.pending:
+            self._output.writelines((self._outgoing.read(),))
 
     def close(self) -> None:
         """Send what was written and ``close_notify``, then close."""
-        if self._is_ending or self._lower is None:
+        if self._is_ending or self._output is None:
             return
         self._is_ending = True
         with suppress(ssl.SSLError):  # it would wait for the peer's close_notify
             self._tls.unwrap()
         self._flush()
-        self._lower.close()
+        self._output.close()
 
     def abort(self) -> None:
         """Close now."""
         self._is_ending = True
-        if self._lower is not None:
-            self._lower.abort()
+        if self._output is not None:
+            self._output.abort()
 
     def is_closing(self) -> bool:
         """Whether it is closed, or closes."""
@@ -334,7 +356,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def get_write_buffer_size(self) -> int:
         """Bytes that the operating system has not taken yet, as they are encrypted."""
-        return 0 if self._lower is None else self._lower.get_write_buffer_size()
+        return 0 if self._output is None else self._output.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """See asyncio.BaseTransport."""

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final, Protocol
 
 from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
-from kafkaio._net.socket_writer import SocketWriter, copies
+from kafkaio._net.socket_writer import Output
 from kafkaio._net.tls import TlsLayer
 from kafkaio._public import public
 from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.protocol._message import Buffer
 
-# A buffer of at least this size is written by itself: a copy costs more than a call.
-_LARGE: Final = 65_536
 # The first bytes of a TLS alert, read as a length.
 _TLS_ALERT: Final = b"\x15\x03"
 
@@ -106,24 +103,6 @@ class Dial(Protocol):
         """
 
 
-def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> None:
-    """Write buffers in order: small ones are joined, large ones are not copied."""
-    if len(parts) == 1:
-        transport.write(parts[0])
-        return
-    small: list[Buffer] = []
-    for part in parts:
-        if len(part) < _LARGE:
-            small.append(part)
-            continue
-        if small:
-            transport.write(b"".join(small))
-            small = []
-        transport.write(part)
-    if small:
-        transport.write(b"".join(small))
-
-
 def _drop(frame: Buffer) -> None:
     del frame
 
@@ -150,9 +129,8 @@ class TcpTransport(asyncio.BufferedProtocol):
         deliver = _drop if sink is None else sink.frame_received
         self._frames = FrameReceiver(max_frame_size, deliver, self._pause, large)
         self._transport: asyncio.Transport | None = None
-        self._write_parts: Callable[[Sequence[Buffer]], None]
-        # None before something large is written, and where nothing is copied.
-        self._writer: SocketWriter | None = None
+        # The transport, if that is one of TLS.
+        self._output: Output | TlsLayer | None = None
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
         # its connection, and its other methods raise afterwards. So end it only once.
@@ -169,13 +147,10 @@ class TcpTransport(asyncio.BufferedProtocol):
         # Not checked: uvloop's transports have the methods, but not the base class.
         made: asyncio.Transport = transport  # type: ignore[assignment]
         self._transport = made
-        # TLS copies all parts in any case, so it gets them at once.
         if isinstance(made, TlsLayer):
-            self._write_parts = made.writelines
-        elif copies(made):
-            self._write_parts = partial(self._write_uncopied, made)
+            self._output = made
         else:
-            self._write_parts = partial(write_parts, made)
+            self._output = Output(made, self._write_failed)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -203,8 +178,9 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self._writer is not None:
-            self._writer.close()
+        if isinstance(self._output, Output):
+            self._output.drop()
+        self._output = None
         # The first cause counts: after `abort`, asyncio reports none.
         self._broken = self._broken or exc
         self._frames.close()
@@ -215,26 +191,22 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def write(self, parts: Sequence[Buffer]) -> None:
         """See Transport."""
-        if self._transport is not None and not self._is_ending:
-            self._write_parts(parts)
+        if self._output is not None and not self._is_ending:
+            self._output.writelines(parts)
 
     def close(self) -> None:
         """See Transport."""
-        if self._transport is not None and not self._is_ending:
+        if self._output is not None and not self._is_ending:
             self._is_ending = True
-            if self._writer is not None and self._writer.pending:
+            if self._output.get_write_buffer_size():
                 self._frames.deliver = _drop
-                self._writer.when_sent(self._transport.close)
-            else:
-                self._transport.close()
+            self._output.close()
 
     def abort(self) -> None:
         """See Transport."""
-        if self._transport is not None:
+        if self._output is not None:
             self._is_ending = True
-            if self._writer is not None:
-                self._writer.close()
-            self._transport.abort()
+            self._output.abort()
 
     def limit_frames(self, size: int) -> None:
         """See Transport."""
@@ -248,28 +220,7 @@ class TcpTransport(asyncio.BufferedProtocol):
     @property
     def unsent(self) -> int:
         """See Transport."""
-        if self._transport is None:
-            return 0
-        pending = 0 if self._writer is None else self._writer.pending
-        return pending + self._transport.get_write_buffer_size()
-
-    def _write_uncopied(
-        self, transport: asyncio.Transport, parts: Sequence[Buffer]
-    ) -> None:
-        writer = self._writer
-        if writer is None:
-            if len(parts) == 1 and len(parts[0]) < _LARGE:
-                transport.write(parts[0])
-                return
-            if transport.get_write_buffer_size() or max(map(len, parts)) < _LARGE:
-                write_parts(transport, parts)
-                return
-            try:
-                writer = self._writer = SocketWriter(transport, self._write_failed)
-            except OSError:  # too many open files
-                write_parts(transport, parts)
-                return
-        writer.write(parts)
+        return 0 if self._output is None else self._output.get_write_buffer_size()
 
     def _write_failed(self, error: OSError) -> None:
         self._broken = self._broken or error

@@ -10,11 +10,11 @@ from kafkaio._net.connection import LINGER, Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.settings import NetSettings
+from kafkaio._net.socket_writer import write_parts
 from kafkaio._net.transport import (
     DialOptions,
     FrameSinkPort,
     TransportPort,
-    write_parts,
 )
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio._net import transport as transports
+from kafkaio._net import socket_writer
 from kafkaio._net.transport import TcpTransport
 
 pytestmark = pytest.mark.skipif(
@@ -53,7 +53,7 @@ async def pair() -> AsyncIterator[tuple[TcpTransport, Sink, socket.socket]]:
 @pytest.fixture(autouse=True)
 def is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     # Also with versions of Python that need no writer.
-    monkeypatch.setattr(transports, "copies", lambda _: True)
+    monkeypatch.setattr(socket_writer, "copies", lambda _: True)
 
 
 async def read(peer: socket.socket, size: int) -> bytes:
@@ -139,7 +139,7 @@ async def test_without_a_file_left_the_transport_writes(
     def none_left(*_: Any) -> Any:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(transports, "SocketWriter", none_left)
+    monkeypatch.setattr(socket_writer, "SocketWriter", none_left)
     block = bytes(range(256)) * 10_000
     async with pair() as (transport, _, peer):
         transport.write([b"head", block])

@@ -3,9 +3,11 @@
 import asyncio
 import datetime
 import os
+import socket
 import ssl
 import struct
 import sys
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import cycle
@@ -16,6 +18,7 @@ import pytest
 import trustme
 from hypothesis import given, settings, strategies as st
 
+from kafkaio._net import socket_writer
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.dialling import TcpDial
@@ -350,6 +353,63 @@ async def test_writes_wait_for_a_peer_that_does_not_read() -> None:
         transport.abort()
         transport.abort()
         assert await sink.ended is None
+
+
+async def test_what_waits_is_kept_once_as_it_is_encrypted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket_writer, "copies", lambda _: sys.platform != "win32")
+    go_on = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await Peer(reader, writer).shake()
+        await go_on.wait()
+        await stall(reader)
+
+    sink = Sink()
+    async with listening(serve) as port:
+        transport = await TcpDial()("localhost", port, sink, options(client_tls()))
+        block = bytes(2**25)
+        tracemalloc.start()
+        try:
+            transport.write([b"head", block])
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert 2**24 < transport.unsent < peak < 1.1 * 2**25
+        go_on.set()
+        await until(lambda: not transport.unsent)
+        transport.abort()
+        assert await sink.ended is None
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_a_write_that_fails_ends_the_connection(
+    *, is_closed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_writer, "copies", lambda _: sys.platform != "win32")
+    go_on = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Peer(reader, writer)
+        await peer.shake()
+        await go_on.wait()
+        writer.write(peer.sealed(framed(b"late")))
+        writer.transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
+        )
+        writer.transport.abort()  # a reset
+
+    sink = Sink()
+    async with listening(serve) as port:
+        transport = await TcpDial()("localhost", port, sink, options(client_tls()))
+        transport.write([bytes(2**25)])
+        if is_closed:
+            transport.close()
+        go_on.set()
+        assert isinstance(await sink.ended, ConnectionError)
+        assert transport.unsent == 0
+        assert not (is_closed and sink.frames)
 
 
 async def test_reading_can_be_paused() -> None:
