@@ -8,6 +8,9 @@
 # is that of a, continued over len(b) bytes of zero, exclusive or that of b. The map is
 # kept as four tables, one for each byte of the checksum.
 #
+# For any other n the map is a product of polynomials modulo that of the checksum: by
+# x^(8n), which is made of squares of x.
+#
 # Elsewhere tables are used, eight bytes at a time.
 
 cdef extern from *:
@@ -80,6 +83,7 @@ cdef extern from *:
     static uint32_t kafkaio_crc_tables[8][256];
     static uint32_t kafkaio_crc_over_long[4][256];
     static uint32_t kafkaio_crc_over_short[4][256];
+    static uint32_t kafkaio_crc_squares[32];  /* x^8, x^16, x^32, and so on */
     static int kafkaio_crc_by_instruction_is_on = 0;
 
     static uint32_t kafkaio_crc_by_table(
@@ -176,6 +180,28 @@ cdef extern from *:
         return crc;
     }
 
+    /* The product of two polynomials; x^0 is the highest bit. */
+    static uint32_t kafkaio_crc_times(uint32_t one, uint32_t other) {
+        uint32_t product = 0;
+        for (; one != 0; one <<= 1) {
+            if (one >> 31) {
+                product ^= other;
+            }
+            other = other & 1 ? other >> 1 ^ KAFKAIO_CRC_POLYNOMIAL : other >> 1;
+        }
+        return product;
+    }
+
+    static uint32_t kafkaio_crc_over_any(uint32_t crc, uint32_t size) {
+        int bit;
+        for (bit = 0; size > 0; size >>= 1, bit++) {
+            if (size & 1) {
+                crc = kafkaio_crc_times(kafkaio_crc_squares[bit], crc);
+            }
+        }
+        return crc;
+    }
+
     static void kafkaio_crc_prepare_over(uint32_t (*tables)[256], size_t size) {
         int place, number, bit;
         uint32_t bits[32];
@@ -211,6 +237,11 @@ cdef extern from *:
                     kafkaio_crc_tables[0][crc & 255] ^ crc >> 8;
             }
         }
+        kafkaio_crc_squares[0] = (uint32_t)1 << 23;
+        for (bit = 1; bit < 32; bit++) {
+            uint32_t root = kafkaio_crc_squares[bit - 1];
+            kafkaio_crc_squares[bit] = kafkaio_crc_times(root, root);
+        }
         if (kafkaio_crc_has_instruction()) {
             kafkaio_crc_prepare_over(kafkaio_crc_over_long, KAFKAIO_CRC_LONG);
             kafkaio_crc_prepare_over(kafkaio_crc_over_short, KAFKAIO_CRC_SHORT);
@@ -233,6 +264,7 @@ cdef extern from *:
     uint32_t kafkaio_crc(
         uint32_t crc, const uint8_t *at, size_t size, int may_use_instruction
     ) noexcept nogil
+    uint32_t kafkaio_crc_over_any(uint32_t crc, uint32_t size) noexcept nogil
 
 
 kafkaio_crc_prepare()
@@ -250,3 +282,11 @@ def crc32c(data not None, uint32_t value=0, *, bint by_table=False):
     found = kafkaio_crc(value, <const uint8_t *>view.buf, <size_t>view.len, not by_table)
     PyBuffer_Release(&view)
     return found
+
+
+def crc32c_over(uint32_t difference, uint32_t size):
+    """Return what a difference becomes behind more data.
+
+    See `kafkaio._records._crc.crc32c_over`.
+    """
+    return kafkaio_crc_over_any(difference, size)

@@ -35,3 +35,19 @@ def _load() -> Checksum:
 
 #: ``crc32c(data, value=0)``: the CRC-32C of data, continued from a previous value.
 crc32c: Checksum = _load()
+
+
+def crc32c_over(difference: int, size: int) -> int:
+    """Return what a difference between two checksums becomes behind more data.
+
+    If ``a`` and ``b`` have the same length, and ``c`` has ``size`` bytes, then
+    ``crc32c(a + c) ^ crc32c(b + c)`` is ``crc32c_over(crc32c(a) ^ crc32c(b), size)``,
+    whatever ``c`` is.
+
+    Args:
+        difference: the exclusive or of two checksums.
+        size: the number of bytes that follow.
+    """
+    # Whatever the data are, so of zeros: the map is linear.
+    zeros = bytes(size)
+    return crc32c(zeros, difference) ^ crc32c(zeros)

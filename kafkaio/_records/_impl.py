@@ -58,7 +58,7 @@ if TYPE_CHECKING or not accelerated:
         Rows as Rows,
         column_partitions as column_partitions,
     )
-    from kafkaio._records._crc import crc32c as crc32c
+    from kafkaio._records._crc import crc32c as crc32c, crc32c_over as crc32c_over
     from kafkaio._records._cursor import (
         AcquiredCursor as AcquiredCursor,
         RecordCursor as RecordCursor,
@@ -105,6 +105,7 @@ else:
         column_partitions as column_partitions,
         converted as converted,
         crc32c as crc32c,
+        crc32c_over as crc32c_over,
         decode_keys as decode_keys,
         decode_records as decode_records,
         decode_values as decode_values,

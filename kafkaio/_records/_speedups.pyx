@@ -77,6 +77,7 @@ __all__ = [
     "column_partitions",
     "converted",
     "crc32c",
+    "crc32c_over",
     "decode_keys",
     "decode_records",
     "decode_values",

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Final
 
 from kafkaio._public import public
-from kafkaio._records._impl import crc32c
+from kafkaio._records._impl import crc32c, crc32c_over
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
     BATCH_HEADER,
@@ -215,6 +215,8 @@ class EncodedBatch:
 
     __slots__ = (
         "_body",
+        "_checksum",
+        "_covered",
         "_head",
         "_max_decompressed",
         "compression",
@@ -225,6 +227,7 @@ class EncodedBatch:
 
     def __init__(self, batch: RawBatch, *, transactional: bool = False) -> None:
         fetched = batch._batch
+        assert isinstance(fetched, RecordBatch)  # as it is whole
         codec = fetched.compression
         self.compression: Compression = codec
         self.count: int = fetched.count
@@ -236,7 +239,11 @@ class EncodedBatch:
         attributes = codec | (TRANSACTIONAL if transactional else 0)
         last, base = fetched.last_offset - fetched.base_offset, fetched.base_timestamp
         self._head = (attributes, last, base, fetched.max_timestamp)
-        self._body: memoryview = memoryview(fetched.raw)[BATCH_HEADER_SIZE:]
+        data = memoryview(fetched.raw)
+        self._body: memoryview = data[BATCH_HEADER_SIZE:]
+        # The checksum as it was fetched, and the header's part in it.
+        self._checksum = fetched.checksum
+        self._covered = crc32c(data[ATTRIBUTES_OFFSET:BATCH_HEADER_SIZE])
 
     def build(
         self,
@@ -266,8 +273,11 @@ class EncodedBatch:
         # The checksum is 0 until it is computed.
         place = (0, length, partition_leader_epoch, _MAGIC, 0)
         header = bytearray(_HEADER.pack(*place, *self._head, *numbers))
-        covered = crc32c(memoryview(header)[ATTRIBUTES_OFFSET:])
-        _CRC.pack_into(header, CRC_OFFSET, crc32c(self._body, covered))
+        # The records are the same, so what the new header changes is computed from the
+        # headers alone. And bytes that are damaged here do not get a fitting checksum.
+        change = self._covered ^ crc32c(memoryview(header)[ATTRIBUTES_OFFSET:])
+        checksum = self._checksum ^ crc32c_over(change, len(self._body))
+        _CRC.pack_into(header, CRC_OFFSET, checksum)
         return bytes(header), self._body
 
     def records(self) -> Iterator[PlainRecord]:

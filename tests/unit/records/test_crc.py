@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kafkaio._records import _crc
-from kafkaio._records._impl import accelerated, crc32c
+from kafkaio._records._impl import accelerated, crc32c, crc32c_over
 
 Checksum = Callable[..., int]
 
@@ -70,3 +70,38 @@ def test_wrong_types(way: str) -> None:
 def test_what_is_not_contiguous_is_refused() -> None:
     with pytest.raises(BufferError):
         WAYS["compiled"](memoryview(b"abcdef")[::2])
+
+
+OVER = {"python": _crc.crc32c_over, "used": crc32c_over}
+
+
+@given(
+    pair=st.integers(0, 60).flatmap(
+        lambda size: st.tuples(*[st.binary(min_size=size, max_size=size)] * 2)
+    ),
+    rest=st.binary(max_size=3_000),
+)
+def test_a_difference_behind_more_data(pair: tuple[bytes, bytes], rest: bytes) -> None:
+    one, other = pair
+    difference = crc32c(one) ^ crc32c(other)
+    expected = crc32c(one + rest) ^ crc32c(other + rest)
+    for over in OVER.values():
+        assert over(difference, len(rest)) == expected
+
+
+@given(
+    difference=st.integers(0, 2**32 - 1),
+    sizes=st.tuples(st.integers(0, 70_000), st.integers(0, 70_000)),
+)
+def test_a_difference_goes_on(difference: int, sizes: tuple[int, int]) -> None:
+    first, second = sizes
+    expected = _crc.crc32c_over(difference, first + second)
+    for over in OVER.values():
+        assert over(over(difference, first), second) == expected
+
+
+@pytest.mark.skipif(not accelerated, reason="it takes too long")
+def test_a_difference_behind_as_much_as_a_batch_may_have() -> None:
+    half = crc32c_over(1, 2**30)
+    assert crc32c_over(half, 2**30) == crc32c_over(1, 2**31)
+    assert crc32c_over(half, 2**30 - 1) == crc32c_over(1, 2**31 - 1)
