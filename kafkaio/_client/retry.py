@@ -17,11 +17,10 @@ failure in between, has its own loop and calls `Attempts.pause`::
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from math import inf
 from typing import Self, TypeVar
-
-import anyio
 
 from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
@@ -29,6 +28,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError, RequestTimeout
 
@@ -39,11 +39,6 @@ T = TypeVar("T")
 _LEAST: float = 0.001
 #: The part of the remaining time that connecting may take; see `Attempts.to_connect`.
 _CONNECTING: float = 0.95
-
-
-async def sleep(seconds: float) -> None:
-    """Wait for some seconds."""
-    await anyio.sleep(seconds)  # the name alone would load half of anyio
 
 
 class RetryLater(Exception):
@@ -81,14 +76,14 @@ class RetryPolicy:
 
     backoff: Backoff
     observer: Observer
-    sleep: Callable[[float], Awaitable[object]] = sleep
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     @classmethod
     def from_config(
         cls,
         config: ClientConfig,
         observer: Observer,
-        sleep: Callable[[float], Awaitable[object]] = sleep,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> Self:
         """Make the policy of a client's options."""
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -263,7 +258,7 @@ class Attempts:
             RequestTimeout: the deadline has passed; the cause is the last failure.
             KafkaError: a failure that is not retriable.
         """
-        with anyio.CancelScope(deadline=self.deadline):
+        with CancelScope(deadline=self.deadline):
             wait: Callable[[], Awaitable[object]] | None = None
             while True:
                 try:
