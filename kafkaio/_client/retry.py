@@ -18,7 +18,7 @@ failure in between, has its own loop and calls `Attempts.pause`::
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from math import inf
 from typing import Self, TypeVar
 
@@ -391,22 +391,33 @@ async def hedged(
     Raises:
         KafkaError: the first failure; if both run, both have failed.
     """
-    has_failed = False
+    won: list[T] = []
+    failures: list[KafkaError] = []
+    # Most attempts end before the other one begins, and need no task: the first is made
+    # in this one, and the other is started by a timer.
+    here = CancelScope()
 
-    async def run_first() -> T:
-        nonlocal has_failed
+    async def run(attempt: Callable[[], Awaitable[T]]) -> None:
         try:
-            return await first()
-        except KafkaError:
-            has_failed = True
-            raise
+            won.append(await attempt())
+        except KafkaError as error:
+            failures.append(error)
 
-    def attempts() -> Iterator[Callable[[], Awaitable[T]]]:
-        yield run_first
-        if not has_failed:
-            yield another
+    async def run_another() -> None:
+        await run(another)
+        if won:
+            here.cancel()
 
-    won, failures = await race(attempts(), head_start)
+    async with TaskGroup() as group:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(head_start, group.start_soon, run_another)
+        try:
+            with here:
+                await run(first)
+        finally:
+            timer.cancel()
+        if won:
+            group.cancel_scope.cancel()
     if won:
         return won[0]
     raise failures[0]
