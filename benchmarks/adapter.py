@@ -33,7 +33,7 @@ class Kafkaio(Client):
 
     name = "kafkaio"
     distribution = "kafkaio"
-    requires = ("kafkaio", "anyio", "cramjam", "crc32c", "lz4", "zstandard")
+    requires = ("kafkaio", "cramjam", "crc32c", "lz4", "zstandard")
     protocols = frozenset({"cooperative", "eager"})
     check = staticmethod(acknowledged)
 

@@ -30,7 +30,7 @@ class Kafkaio(Client):
 
     name = "kafkaio"
     distribution = "kafkaio"
-    requires = ("kafkaio", "anyio", "cramjam", "crc32c", "lz4", "zstandard")
+    requires = ("kafkaio", "cramjam", "crc32c", "lz4", "zstandard")
     can = frozenset({"transact", "copy", "produce"})
 
     def load(self):

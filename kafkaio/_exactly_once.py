@@ -21,11 +21,10 @@ them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final, Protocol, TypeVar
-
-import anyio
 
 from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._consumer.consumer import Consumer, observer_of, passing_of
@@ -37,6 +36,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
 from kafkaio._public import public
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,
@@ -185,7 +185,7 @@ async def exactly_once(
             if delay is None:
                 raise
             observer_of(consumer).retrying("exactly_once", attempts, delay, error)
-            await anyio.sleep(delay)
+            await asyncio.sleep(delay)
         else:
             attempts = 0
 
@@ -216,7 +216,7 @@ async def _one_transaction(
 async def _hand_out_again(consumer: Consumer[object, object]) -> None:
     # The consumer goes back at once. The look-up of the committed offsets goes on in
     # the background, and nothing is read before its end.
-    with suppress(KafkaError), anyio.move_on_after(_LEAVING):
+    with suppress(KafkaError), move_on_after(_LEAVING):
         await consumer._join_transaction(_ignore, _ignore).rewind()
 
 

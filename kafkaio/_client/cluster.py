@@ -20,8 +20,6 @@ from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 from weakref import finalize, ref
 
-import anyio
-
 from kafkaio._arguments import seconds_of
 from kafkaio._client.destinations import ANY, Destination
 from kafkaio._client.fanout import Fanout, Operation, Results
@@ -49,6 +47,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, LifecycleState
 from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
+from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
 from kafkaio.errors import (
@@ -278,12 +277,12 @@ class Cluster:
 
     async def _first_answer(self, deadline: float, servers: str) -> None:
         resolved_by = now() + self.config.bootstrap_resolve_timeout_ms / 1000
-        with anyio.CancelScope(deadline=deadline):
+        with CancelScope(deadline=deadline):
             # One attempt may fail for a reason that passes, such as a broker that is
             # starting. The updater goes on trying; only a final failure ends the wait.
             while not self._metadata.view.number:
                 limit = resolved_by if self._nodes.is_unresolved else math.inf
-                with anyio.CancelScope(deadline=limit):
+                with CancelScope(deadline=limit):
                     await self._metadata.attempted.wait()
                 failure = self._metadata.failure
                 if failure is not None and self._is_final(failure):
@@ -336,7 +335,7 @@ class Cluster:
         await self.life.close(None, partial(self._end, now() + limit))
 
     async def _end(self, deadline: float) -> None:
-        with anyio.CancelScope(shield=True, deadline=deadline):
+        with CancelScope(shield=True, deadline=deadline):
             try:
                 # The last push (KIP-714) needs a connection, so it precedes the pool.
                 await self.telemetry.finish(deadline)
@@ -384,7 +383,7 @@ class Cluster:
             self.observer.loop_blocked(seconds, "")
 
     async def _sleep(self, seconds: float) -> None:
-        with anyio.move_on_after(seconds):
+        with move_on_after(seconds):
             await self._ended.wait()
 
     def _seconds(self, timeout: float | None) -> float:
@@ -479,7 +478,7 @@ class Cluster:
             ClosedError: the client is closed.
         """
         self._check()
-        with anyio.move_on_after(timeout):
+        with move_on_after(timeout):
             return await self._metadata.refresh()
         return False
 
@@ -491,7 +490,7 @@ class Cluster:
             ClosedError: the client is closed.
         """
         self._check()
-        with anyio.CancelScope(deadline=self._deadline(timeout)):
+        with CancelScope(deadline=self._deadline(timeout)):
             await self._metadata.updated.wait()
             return self.view
         late = self._metadata.why_late()
@@ -518,7 +517,7 @@ class Cluster:
             ClosedError: the client is closed.
         """
         self._check()
-        with anyio.CancelScope(deadline=self._deadline(timeout)):
+        with CancelScope(deadline=self._deadline(timeout)):
             return await self._metadata.wait_for_topics(topics)
         raise self._metadata.why_missing(topics)
 

@@ -17,8 +17,6 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, TypeVar
 
-import anyio
-
 from kafkaio._client.ports import ConnectionPort
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
@@ -29,6 +27,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import weakly
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.timer import Timer
 from kafkaio.errors import (
     ConnectionLost,
@@ -140,7 +139,7 @@ class CoordinatorRpc:
         if ready is not None:
             return ready
         step = "no coordinator was found"
-        with anyio.CancelScope(deadline=deadline):
+        with CancelScope(deadline=deadline):
             self._node_id = self._last_node_id = await self._cluster.coordinator(
                 self.kind,
                 self.key,
@@ -365,7 +364,7 @@ class CoordinatorRpc:
                 request was not sent.
             KafkaError: a failure that is not retriable.
         """
-        with anyio.CancelScope(deadline=attempts.deadline):
+        with CancelScope(deadline=attempts.deadline):
             while True:
                 delay = None
                 try:

@@ -47,8 +47,6 @@ from dataclasses import field
 from math import inf
 from typing import Protocol, TypeAlias, TypeVar
 
-import anyio
-
 from kafkaio._client.destinations import Destination, Leader
 from kafkaio._client.retry import RetryLater, RetryPolicy, timed_out
 from kafkaio._dataclass import dataclass
@@ -60,6 +58,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
+from kafkaio._runtime.scopes import CancelScope, FailingScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
     BrokerError,
@@ -543,7 +542,7 @@ class Fanout:
         deadline = now() + timeout
         progress = ItemProgress[ItemT, ValueT](items, self._policy.backoff, deadline)
         run = _Run(self, self._routing, operation, progress)
-        with anyio.CancelScope(deadline=deadline):
+        with CancelScope(deadline=deadline):
             await run.drive(stops_at_failure=stops_at_failure)
         if progress.is_over:
             return progress.in_order()
@@ -590,7 +589,7 @@ class Fanout:
         async def send(node_id: int, wanted: Sequence[ItemT]) -> None:
             contact = Contact(node_id)
             try:
-                with anyio.fail_after(deadline - now()):
+                with FailingScope(deadline=deadline):
                     # One request may not carry all of them.
                     while wanted:
                         some, _ = await self.request(
@@ -614,7 +613,7 @@ class Fanout:
 
     async def _locate_once(self, to: Destination, deadline: float) -> int | KafkaError:
         try:
-            with anyio.fail_after(deadline - now()):
+            with FailingScope(deadline=deadline):
                 return await self._routing.locate(to)
         except RetryLater as later:
             self._routing.react(to, _NOBODY, _STALE)
@@ -651,7 +650,7 @@ class Fanout:
             # Not the time that is left: a connection whose request is not answered in
             # its time is closed, and others use it, too. The caller's scope ends the
             # wait at the deadline, which closes nothing.
-            with anyio.fail_after(self._timeout):
+            with FailingScope(deadline=now() + self._timeout):
                 connection = await self._routing.connection(
                     node_id, operation.connection_class
                 )

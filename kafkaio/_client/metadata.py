@@ -14,8 +14,6 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from math import inf
 
-import anyio
-
 from kafkaio._client.nodes import ASKED, SILENCE, Nodes
 from kafkaio._client.retry import hedged
 from kafkaio._config import ClientConfig
@@ -36,6 +34,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
     AuthenticationError,
@@ -262,7 +261,7 @@ class MetadataUpdater:
     async def _fetch(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
         """Ask one broker; if none can be reached, one of the bootstrap servers."""
         # The deadline (KIP-1102) also ends an attempt that a broker does not answer.
-        with anyio.CancelScope(deadline=self._schedule.rebootstrap_at()):
+        with CancelScope(deadline=self._schedule.rebootstrap_at()):
             try:
                 return await self._ask_any(ask)
             except BrokerNotAvailable:

@@ -17,11 +17,10 @@ failure in between, has its own loop and calls `Attempts.pause`::
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from math import inf
 from typing import Self, TypeVar
-
-import anyio
 
 from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
@@ -29,6 +28,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError, RequestTimeout
 
@@ -39,11 +39,6 @@ T = TypeVar("T")
 _LEAST: float = 0.001
 #: The part of the remaining time that connecting may take; see `Attempts.to_connect`.
 _CONNECTING: float = 0.95
-
-
-async def sleep(seconds: float) -> None:
-    """Wait for some seconds."""
-    await anyio.sleep(seconds)  # the name alone would load half of anyio
 
 
 class RetryLater(Exception):
@@ -81,14 +76,14 @@ class RetryPolicy:
 
     backoff: Backoff
     observer: Observer
-    sleep: Callable[[float], Awaitable[object]] = sleep
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     @classmethod
     def from_config(
         cls,
         config: ClientConfig,
         observer: Observer,
-        sleep: Callable[[float], Awaitable[object]] = sleep,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> Self:
         """Make the policy of a client's options."""
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -263,7 +258,7 @@ class Attempts:
             RequestTimeout: the deadline has passed; the cause is the last failure.
             KafkaError: a failure that is not retriable.
         """
-        with anyio.CancelScope(deadline=self.deadline):
+        with CancelScope(deadline=self.deadline):
             wait: Callable[[], Awaitable[object]] | None = None
             while True:
                 try:
@@ -396,22 +391,33 @@ async def hedged(
     Raises:
         KafkaError: the first failure; if both run, both have failed.
     """
-    has_failed = False
+    won: list[T] = []
+    failures: list[KafkaError] = []
+    # Most attempts end before the other one begins, and need no task: the first is made
+    # in this one, and the other is started by a timer.
+    here = CancelScope()
 
-    async def run_first() -> T:
-        nonlocal has_failed
+    async def run(attempt: Callable[[], Awaitable[T]]) -> None:
         try:
-            return await first()
-        except KafkaError:
-            has_failed = True
-            raise
+            won.append(await attempt())
+        except KafkaError as error:
+            failures.append(error)
 
-    def attempts() -> Iterator[Callable[[], Awaitable[T]]]:
-        yield run_first
-        if not has_failed:
-            yield another
+    async def run_another() -> None:
+        await run(another)
+        if won:
+            here.cancel()
 
-    won, failures = await race(attempts(), head_start)
+    async with TaskGroup() as group:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(head_start, group.start_soon, run_another)
+        try:
+            with here:
+                await run(first)
+        finally:
+            timer.cancel()
+        if won:
+            group.cancel_scope.cancel()
     if won:
         return won[0]
     raise failures[0]

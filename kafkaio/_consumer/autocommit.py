@@ -11,11 +11,10 @@ which leaves the group after ``max_poll_interval_ms`` without a report.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
-
-import anyio
 
 from kafkaio._client.ports import ReportPort
 from kafkaio._config import ConsumerConfig
@@ -130,7 +129,7 @@ class AutoCommitter:
         next_commit = now() + self._commit_every
         while True:
             due = now() + self._tick
-            await anyio.sleep(self._tick)
+            await asyncio.sleep(self._tick)
             self._cluster.report_late_timer(now() - due)
             if self._member is not None and self._user_is_alive():
                 self._member.polled(now())

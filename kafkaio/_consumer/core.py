@@ -27,8 +27,6 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
-import anyio
-
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.fanout import Results
 from kafkaio._client.offsets import LATEST, OffsetLookup
@@ -79,6 +77,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
 from kafkaio._runtime.log import listed_by_reason
 from kafkaio._runtime.observer import Observer, observes
+from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
@@ -311,7 +310,7 @@ class Core:
                     deadline = now() + limit
                 await self._wait_for_positions(deadline)
         except BaseException:
-            with anyio.CancelScope(shield=True):
+            with CancelScope(shield=True):
                 await self._close(AFTER_START)
             raise
         self.cluster.observer.started("consumer", self._name, self)
@@ -333,7 +332,7 @@ class Core:
         # refuses for a passing reason all the time, ends it.
         limit = self.config.default_api_timeout_ms / 1000
         patience = limit if within is None else None
-        with anyio.move_on_after(within) as waiting:
+        with move_on_after(within) as waiting:
             await member.wait_joined(self.reader.raise_errors, patience)
         if waiting.cancelled_caught:
             assert within is not None
@@ -376,7 +375,7 @@ class Core:
 
     async def _repositioned(self, deadline: float) -> bool:
         # Wait until positions are found or dropped; False if none is in time.
-        with anyio.move_on_after(deadline - now()):
+        with move_on_after(deadline - now()):
             await self._positioned.wait()
             return True
         return False
@@ -409,7 +408,7 @@ class Core:
         if self.life.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}:
             if not self.user_code.have_caller:
                 self._stop_waiting_for(caller())
-                with anyio.move_on_after(limit):
+                with move_on_after(limit):
                     await self.life.closed()
             return
         if self.user_code.have_caller:
@@ -441,7 +440,7 @@ class Core:
     async def _leave(self, deadline: float) -> None:
         self._close_by = deadline
         await self._drain(deadline - now())
-        with anyio.CancelScope(deadline=deadline):
+        with CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
             # A commit may have to wait until a coordinator that died has a successor.
             patience = Patience.before_release(self._api_timeout, deadline - now())
@@ -459,7 +458,7 @@ class Core:
         # For a consumer that failed or never ran: the coordinator may still count its
         # member.
         if self.member is not None and self._takes_part:
-            with anyio.CancelScope(deadline=deadline):
+            with CancelScope(deadline=deadline):
                 await self.member.finish_leaving()
         self._has_left = True
 
@@ -468,7 +467,7 @@ class Core:
         divider = self.reader.divider
         if divider is not None:
             try:
-                with anyio.move_on_after(_DRAINING * within):
+                with move_on_after(_DRAINING * within):
                     await divider.drain()
             finally:
                 divider.stop()
@@ -478,7 +477,7 @@ class Core:
         # same: else the group would keep its partitions until the session ends.
         left = min(deadline - now(), _LEAVING_AT_ONCE)
         if self.member is not None and self._takes_part:
-            with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
+            with move_on_after(max(left, _LEAVING_AT_LEAST)):
                 await self.member.leave_now()
 
     async def _end(self, deadline: float) -> None:
@@ -496,7 +495,7 @@ class Core:
         try:
             # A callback that suppresses its cancellation delays nobody: its task ends
             # when the callback does.
-            with anyio.CancelScope(deadline=max(deadline, now() + _CANCELLED)):
+            with CancelScope(deadline=max(deadline, now() + _CANCELLED)):
                 await self._supervisor.aclose()
         finally:
             self.assigned.feed.end()
@@ -1296,7 +1295,7 @@ class Core:
             await self._wait_for_commits(on_their_way, at + patience.time)
 
     async def _wait_for_commits(self, serials: frozenset[int], by: float) -> None:
-        with anyio.CancelScope(deadline=by):
+        with CancelScope(deadline=by):
             while serials & self.reader.ledger.in_flight():
                 await self._commit_ended.wait()
 

@@ -15,8 +15,6 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-import anyio
-
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.connection.handshake import ClientIdentity, another_broker
@@ -36,7 +34,8 @@ from kafkaio._public import public
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.own_thread import start_thread
-from kafkaio._runtime.supervisor import Child, TaskScope
+from kafkaio._runtime.scopes import CancelScope
+from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.timer import Timer
 from kafkaio.errors import (
     AuthenticationError,
@@ -217,7 +216,7 @@ class Connection:
         # A `Work` of the mechanism, which runs in a thread.
         self._work: asyncio.Future[bytes | None] | None = None
         # The wait for the credentials of a renewal.
-        self._renewal = TaskScope()
+        self._renewal = CancelScope()
         self._end_listeners: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
@@ -518,7 +517,7 @@ class Connection:
     async def wait_gone(self, until: float) -> None:
         """Wait until a closed connection's socket is closed; abort it at ``until``."""
         try:
-            with anyio.CancelScope(deadline=until):
+            with CancelScope(deadline=until):
                 await self._gone
         finally:
             if self._closing is not None:
@@ -687,7 +686,7 @@ class Connection:
                 failure = error
             if now() >= session.ends_at:
                 raise failure
-            await anyio.sleep(_RENEWAL_PAUSE)
+            await asyncio.sleep(_RENEWAL_PAUSE)
 
     def connection_lost(self, cause: BaseException | None) -> None:
         """See `FrameSinkPort`."""

@@ -17,8 +17,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-import anyio
-
 from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.race import STAGGER, Attempt, Race
@@ -34,6 +32,7 @@ from kafkaio._net.transport import (
     TransportPort,
 )
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 
 #: Seconds that a proxy has for one address before the next is tried beside it: it makes
@@ -150,7 +149,7 @@ class TcpDial(Dial):
             raise OSError(str(failures.error()))
         sock = reached[1]
         try:
-            with anyio.CancelScope(deadline=limit) as scope:
+            with CancelScope(deadline=limit) as scope:
                 await open_tunnel(proxy, sock, *target)
         except BaseException:
             sock.close()

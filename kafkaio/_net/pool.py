@@ -15,8 +15,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
-import anyio
-
 from kafkaio._machines.api_versions import VersionRechecks
 from kafkaio._machines.backoff import ReconnectSchedule
 from kafkaio._machines.bounds import why_unreachable
@@ -29,7 +27,8 @@ from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
-from kafkaio._runtime.supervisor import Child, TaskScope
+from kafkaio._runtime.scopes import CancelScope
+from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
     AuthenticationError,
@@ -504,7 +503,7 @@ class Pool:
 
     async def _attempt(self, key: _Key, broker: Broker) -> Connection:
         schedule = self._schedules.setdefault(key, self._settings.schedule())
-        await anyio.sleep(schedule.remaining(now()))
+        await asyncio.sleep(schedule.remaining(now()))
         name = f"bootstrap server {-key[0]}" if key[0] < 0 else f"broker {key[0]}"
         self._warn(broker.host)
         address = broker.host, broker.port
@@ -713,7 +712,7 @@ class _Opening:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.is_cancelled = False
-        self.scope = TaskScope()
+        self.scope = CancelScope()
         # In the order of the calls, in which they are woken.
         self._waiters: dict[asyncio.Future[Any], None] = {}
 

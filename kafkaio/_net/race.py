@@ -6,9 +6,9 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
-import anyio
-
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.group import TaskGroup
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.wakeup import Wakeup
 
 #: Seconds after which the next attempt begins beside those that have no answer yet
@@ -38,7 +38,7 @@ class Race:
         self.winner: int | None = None
         self.failures: dict[int, Exception] = {}
         self._sock: socket.socket | None = None
-        self._scope = anyio.CancelScope()
+        self._scope = CancelScope()
         self._failed = Wakeup()
 
     async def run(self, until: float) -> socket.socket | None:
@@ -64,7 +64,7 @@ class Race:
         return self._sock
 
     async def _try_all(self) -> None:
-        async with anyio.create_task_group() as group:
+        async with TaskGroup() as group:
             for place in range(len(self._attempts)):
                 group.start_soon(self._try, place)
                 await self._failed.wait(now() + self._stagger)

@@ -19,8 +19,6 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 from uuid import UUID
 
-import anyio
-
 from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
@@ -56,6 +54,7 @@ from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle, LifecycleState, weakly
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio._transactional import TransactionalConsumer
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -913,7 +912,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         if timeout is not None:
             seconds_of("timeout", timeout)
         self._life.check()
-        with anyio.move_on_after(timeout) as scope:
+        with move_on_after(timeout) as scope:
             await self._flush()
         if scope.cancelled_caught:
             buffer = self._accumulator.statistics()
@@ -1053,7 +1052,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             within = self.config.delivery_timeout_ms / 1000 if limit is None else limit
             await self._transactions.close(now() + within)
             return
-        with anyio.move_on_after(limit):
+        with move_on_after(limit):
             await self._flush()
 
     async def _end(self, deadline: float | None) -> None:
@@ -1063,7 +1062,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         _stop(self._undo, self._accumulator, self._lost, sender, self._cluster)
         try:
             if sender is not None:
-                with anyio.move_on_after(_GRACE):
+                with move_on_after(_GRACE):
                     await sender.stopped()
         finally:
             is_news = life.ended()

@@ -18,8 +18,6 @@ from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Protocol, TypeAlias
 
-import anyio
-
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.retry import RetryPolicy
 from kafkaio._config import ProducerConfig
@@ -36,7 +34,7 @@ from kafkaio._producer.identity import IdentityRequester
 from kafkaio._producer.outcomes import Outcomes
 from kafkaio._records.batch import Compression
 from kafkaio._runtime.clock import roll
-from kafkaio._runtime.supervisor import TaskScope
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.timer import Timer
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
@@ -164,7 +162,7 @@ class Sender:
         self._opening: set[int] = set()
         self._is_obtaining = False
         # Scopes of all tasks of this sender; stop() cancels them.
-        self._scopes: dict[TaskScope, None] = {}
+        self._scopes: dict[CancelScope, None] = {}
         self._on_idle: asyncio.Future[None] | None = None
         self._watched: frozenset[str] = frozenset()
         self.on_end: Callable[[], None] = _nothing
@@ -225,7 +223,7 @@ class Sender:
         self.wake()
 
     def _start(self, step: _Step, name: str) -> None:
-        scope = TaskScope()
+        scope = CancelScope()
         self._scopes[scope] = None
 
         async def child() -> None:
@@ -541,7 +539,7 @@ class Sender:
             self._cluster.request_refresh()
             # The pool backs off before it connects again. This pause is for errors that
             # come at once, such as a broker that has left the cluster.
-            await anyio.sleep(self._backoff.delay(0, roll()))
+            await asyncio.sleep(self._backoff.delay(0, roll()))
         finally:
             self._opening.discard(node)
             self.wake()

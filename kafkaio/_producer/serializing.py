@@ -22,10 +22,9 @@ from collections.abc import Awaitable, Collection, Mapping
 from functools import partial
 from typing import Protocol, TypeVar
 
-import anyio
-
 from kafkaio._machines.accumulator import Barrier
 from kafkaio._records._layout import twin_of
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio.errors import KafkaTimeout
 
 T = TypeVar("T")
@@ -54,7 +53,7 @@ class WaitingCall:
         self.error: Exception | None = None
         self.has_left: bool = False
         #: At most one of them is set: it waits for a serializer, or for its turn.
-        self.scope: anyio.CancelScope | None = None
+        self.scope: CancelScope | None = None
         self.turn: asyncio.Future[None] | None = None
 
 
@@ -125,7 +124,7 @@ class SerializerWaits:
             KafkaError: the transaction of the call has ended.
             Exception: the serializer raised it.
         """
-        with anyio.CancelScope() as scope:
+        with CancelScope() as scope:
             call.scope = scope
             timer = asyncio.get_running_loop().call_at(
                 call.deadline, partial(self._time_out, call)

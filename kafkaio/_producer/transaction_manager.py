@@ -19,8 +19,6 @@ from functools import partial
 from math import inf
 from typing import Final
 
-import anyio
-
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import (
@@ -58,6 +56,7 @@ from kafkaio._producer.txn_coordinator import REPLACE, TxnCoordinator
 from kafkaio._producer.txn_offsets import TxnOffsets
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio._runtime.supervisor import start_detached
 from kafkaio._runtime.timer import Timer
 from kafkaio._transactional import GroupOffsetsPort, JoinedConsumerPort
@@ -182,7 +181,7 @@ class TransactionManager:
         if run is not None:
             self._abort(run, ClosedError("the producer was closed"), "closed")
         self.changed.notify_all()  # for a run that waits to begin
-        with anyio.CancelScope(deadline=deadline):
+        with CancelScope(deadline=deadline):
             while run is not None and not run.is_done:  # however late it is
                 await self._turns.ended.wait()
             while self._machine.state in _SETTLING:
@@ -255,7 +254,7 @@ class TransactionManager:
                 raise ClosedError("the producer was closed")
             self._check_over()
             deadline = min(deadline, self._now() + self._max_block)
-            with anyio.move_on_after(deadline - self._now()) as waiting:
+            with move_on_after(deadline - self._now()) as waiting:
                 await self.changed.wait()
             if waiting.cancelled_caught:
                 raise KafkaTimeout(
@@ -429,7 +428,7 @@ class TransactionManager:
     async def abort_behind(self, run: Run, reason: str) -> None:
         """Abort a run, and wait for that a second at most."""
         self._abort(run, None, reason)
-        with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCELLED):
+        with CancelScope(shield=True), move_on_after(_CANCELLED):
             await self._turns.wait(run)
 
     async def outcome(self, run: Run) -> TransactionOutcome:

@@ -19,8 +19,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
 
-import anyio
-
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.retry import Attempts
@@ -41,6 +39,7 @@ from kafkaio._producer.repeating import Pace, Unanswered
 from kafkaio._producer.turns import Run, RunTurns
 from kafkaio._producer.txn_coordinator import ASKED_AT_ONCE, TxnOwnerPort
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._transactional import GroupOffsetsPort
 from kafkaio.errors import (
     ClosedError,
@@ -230,7 +229,7 @@ class TxnOffsets:
     ) -> T:
         # Race: the abort waits for commits of offsets. It cancels one of which nothing
         # was sent, and waits for the answer to any other.
-        with anyio.CancelScope() as scope:
+        with CancelScope() as scope:
 
             def interrupt() -> None:
                 if not unanswered.may_arrive:

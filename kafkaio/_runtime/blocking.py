@@ -28,9 +28,8 @@ from contextlib import suppress
 from typing import Protocol, Self, TypeVar
 from weakref import WeakSet
 
-import anyio
-
 from kafkaio._generic import Generic
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio.errors import ClosedError, InternalError
 
 T = TypeVar("T")
@@ -142,7 +141,7 @@ class _Thread(Generic[T]):
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._scope: anyio.CancelScope | None = None
+        self._scope: CancelScope | None = None
         self._is_stopped = False
         # The result for the caller, None for the start. One call at a time.
         self._answer: Future[T | None] = Future()
@@ -209,7 +208,7 @@ class _Thread(Generic[T]):
             self._fail(self._gone())
 
     async def _live(self) -> None:
-        self._scope = anyio.CancelScope()
+        self._scope = CancelScope()
         self._loop = asyncio.get_running_loop()
         if self._is_stopped:  # `stop` came before there was a loop to cancel in
             self._scope.cancel()

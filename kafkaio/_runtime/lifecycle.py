@@ -32,10 +32,9 @@ from types import TracebackType
 from typing import ParamSpec, Self
 from weakref import WeakMethod, WeakSet
 
-import anyio
-
 from kafkaio._runtime.loop import running_loop
-from kafkaio._runtime.supervisor import Child, TaskScope, start_detached
+from kafkaio._runtime.scopes import CancelScope
+from kafkaio._runtime.supervisor import Child, start_detached
 from kafkaio.errors import ClosedError, InternalError, KafkaError
 
 P = ParamSpec("P")
@@ -470,7 +469,7 @@ class Ending:
             Exception: ``part`` or ``end`` raised it.
         """
         self._end = end
-        grace = TaskScope()
+        grace = CancelScope()
 
         async def run() -> None:
             try:
@@ -485,7 +484,7 @@ class Ending:
             await self.wait()
         except BaseException:
             grace.cancel()
-            with anyio.CancelScope(shield=True):
+            with CancelScope(shield=True):
                 await _done(self._task)
             raise
 

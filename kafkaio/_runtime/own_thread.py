@@ -1,7 +1,7 @@
 """Calls that block, each in a thread of its own.
 
-They do not use the loop's executor or anyio's threads, which belong to the application:
-while all of those are busy, the next call would wait. A thread of this module is a
+They do not use the loop's executor, which belongs to the application: while all of its
+threads are busy, the next call would wait. A thread of this module is a
 daemon: the process ends without waiting for it.
 """
 
@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TypeVar
+
+from kafkaio._runtime.scopes import CancelScope
 
 T = TypeVar("T")
 
@@ -56,3 +58,18 @@ def start_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
     except RuntimeError as error:  # too many, or the interpreter ends
         future.set_exception(OSError(str(error)))
     return future
+
+
+async def in_thread(call: Callable[[], T], name: str) -> T:
+    """Call a function in a new thread, and wait for it; see `start_thread`.
+
+    A scope that is cancelled does not end the wait. If the task is cancelled, the
+    thread goes on.
+
+    Raises:
+        OSError: no thread can be started.
+        Exception: the call raised it.
+    """
+    with CancelScope(shield=True):
+        result = await start_thread(call, name)
+    return result  # noqa: RET504 - a type checker thinks that scopes end blocks

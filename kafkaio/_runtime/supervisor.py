@@ -4,19 +4,17 @@ The tasks are asyncio's own, and none of them runs in a task group, for two reas
 
 - A pytest-asyncio fixture is torn down in another task than it was set up in, and could
   not leave a task group that the ``__aenter__`` of a client had entered.
-- anyio's task groups start a task only where another task is current. Much of this
-  package runs in callbacks of the loop, where none is.
+- A task group belongs to the task that has entered it. Much of this package runs in
+  callbacks of the loop, where no task is current.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
-import anyio
-
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio.errors import ClosedError
 
 #: A function that makes the coroutine of one background task.
@@ -26,43 +24,6 @@ Child: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 _detached: set[asyncio.Task[None]] = set()
 
 
-class TaskScope:
-    """A cancel scope that can be made and cancelled in any code that the loop runs.
-
-    anyio's own scope must be made in a task: in a callback that fails if another
-    asynchronous library is installed. This one makes it when a task enters it.
-    """
-
-    __slots__ = ("_is_cancelled", "_scope")
-
-    def __init__(self) -> None:
-        self._is_cancelled = False
-        self._scope: anyio.CancelScope | None = None
-
-    def cancel(self) -> None:
-        """Cancel the code in the scope, now and once it is entered. Can be repeated."""
-        self._is_cancelled = True
-        if self._scope is not None:
-            self._scope.cancel()
-
-    def __enter__(self) -> Self:
-        scope = anyio.CancelScope()
-        if self._is_cancelled:
-            scope.cancel()
-        scope.__enter__()
-        self._scope = scope
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
-        assert self._scope is not None
-        return self._scope.__exit__(kind, error, trace)
-
-
 class Supervisor:
     """Owns every background task of one object.
 
@@ -70,8 +31,8 @@ class Supervisor:
     that whatever waits on the object can fail with the cause, and the other children
     are cancelled. ``aclose`` leaves no task behind.
 
-    Children are cancelled as anyio cancels a scope: again and again until they end,
-    but not inside a shielded scope of their own.
+    Children are cancelled by a `CancelScope`: again and again until they end, but not
+    inside a shielded scope of their own.
 
     Args:
         name: the object's name, seen in the names of the tasks.
@@ -85,7 +46,7 @@ class Supervisor:
         # end of the loop (which cancels every task) also without children.
         self._root: asyncio.Task[None] | None = None
         # Every child that has not ended.
-        self._tasks: dict[asyncio.Task[None], TaskScope] = {}
+        self._tasks: dict[asyncio.Task[None], CancelScope] = {}
         # Invariant: _cancelled is set once, by the first call that ends the supervisor.
         # on_crash is called only by that call, and not if it was aclose or cancel.
         self._stopping = False
@@ -178,13 +139,13 @@ class Supervisor:
 
     def _launch(self, child: Child, name: str) -> None:
         loop = asyncio.get_running_loop()
-        scope = TaskScope()
+        scope = CancelScope()
         watch = self._watch(child, name, scope)
         task = loop.create_task(watch, name=f"{self._name}: {name}")
         self._tasks[task] = scope
         task.add_done_callback(self._child_ended)
 
-    async def _watch(self, child: Child, name: str, scope: TaskScope) -> None:
+    async def _watch(self, child: Child, name: str, scope: CancelScope) -> None:
         try:
             with scope:
                 await child()

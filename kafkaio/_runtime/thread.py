@@ -22,12 +22,11 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 from weakref import WeakSet
 
-import anyio
-
 from kafkaio._generic import Generic
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.lifecycle import Ending
 from kafkaio._runtime.loop import running_loop
+from kafkaio._runtime.scopes import Cancelled, CancelScope, move_on_after
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
@@ -175,7 +174,7 @@ class LoopThread:
 
     async def _join(self, within: float | None) -> None:
         try:
-            with anyio.move_on_after(within):
+            with move_on_after(within):
                 await self._gone.wait()
                 self._thread.join()
         finally:
@@ -259,7 +258,7 @@ class _Side:
         async def run() -> None:
             try:
                 await call.run()
-            except anyio.get_cancelled_exc_class():
+            except Cancelled:
                 # `aclose`, or other code, cancelled it. `_LoopCall.run` notifies the
                 # caller; the other calls go on.
                 return
@@ -300,7 +299,7 @@ class _LoopCall(Generic[T]):
         self._work = work
         self._caller_loop = asyncio.get_running_loop()
         self._task = refer(caller())
-        self._scope: anyio.CancelScope | None = None
+        self._scope: CancelScope | None = None
         self._is_cancelled = False
         self._result: list[T] = []
         self._error: BaseException | None = None
@@ -310,7 +309,7 @@ class _LoopCall(Generic[T]):
         """Do the work; on the other loop."""
         _call_tasks.set((refer(asyncio.current_task()), self._task))
         try:
-            with anyio.CancelScope() as self._scope:
+            with CancelScope() as self._scope:
                 if self._is_cancelled:
                     self._scope.cancel()
                 self._result.append(await self._work())
@@ -367,5 +366,5 @@ async def _cross(side: _Side, work: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _wait_shielded(event: asyncio.Event) -> None:
-    with anyio.CancelScope(shield=True):
+    with CancelScope(shield=True):
         await event.wait()

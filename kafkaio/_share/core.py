@@ -19,8 +19,6 @@ from threading import get_ident
 from typing import Final
 from uuid import UUID
 
-import anyio
-
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._machines.metadata import ClusterView
@@ -28,9 +26,11 @@ from kafkaio._machines.share.ledger import ShareLedger
 from kafkaio._machines.share.session import TopicIdPartition
 from kafkaio._records.batch import Acquired
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.observer import Observer, observes
+from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio._share.acknowledging import Acknowledgements
@@ -151,7 +151,7 @@ class ShareCore:
         try:
             await self._begin(within)
         except BaseException:
-            with anyio.CancelScope(shield=True):
+            with CancelScope(shield=True):
                 await self._close(AFTER_START)
             raise
         self.cluster.observer.started("share_consumer", self.config.group_id, self)
@@ -161,7 +161,7 @@ class ShareCore:
         if self.owns_cluster:
             # Outside of the scope below: it keeps the limit, and says what it lacks.
             await self.cluster.start(within)
-        with anyio.CancelScope(deadline=deadline):
+        with CancelScope(deadline=deadline):
             self._undo += [
                 self.cluster.add_metadata_listener(self._on_metadata),
                 self.cluster.add_crash_listener(self.life.crashed),
@@ -239,7 +239,7 @@ class ShareCore:
         limit = CLOSE_TIMEOUT if within is None else within
         before = self.life.begin_close()
         if before is None:
-            with anyio.move_on_after(limit):
+            with move_on_after(limit):
                 await self.life.closed()
             return
         deadline = now() + limit
@@ -256,7 +256,7 @@ class ShareCore:
 
     async def _leave(self, deadline: float) -> None:
         await self._drain(deadline - now())
-        with anyio.CancelScope(deadline=deadline):
+        with CancelScope(deadline=deadline):
             await self._send_last(deadline)
             self._has_left = True
 
@@ -264,7 +264,7 @@ class ShareCore:
         # Handlers go on, and their locks are renewed, as far as time allows.
         handlers = [*self._handlers]
         try:
-            with anyio.move_on_after(_DRAINING * within):
+            with move_on_after(_DRAINING * within):
                 for each in handlers:
                     await each.drain()
         finally:
@@ -274,7 +274,7 @@ class ShareCore:
     async def _send_last(self, deadline: float) -> None:
         self.ledger.release_all()
         # Beside each other: neither waits for the other, and one of them may hang.
-        async with anyio.create_task_group() as tasks:
+        async with TaskGroup() as tasks:
             tasks.start_soon(self._leaders.close, deadline)
             tasks.start_soon(self._member.leave)
 
@@ -290,7 +290,7 @@ class ShareCore:
             if not self._has_left:
                 # No time is left for handlers, or the call was cancelled.
                 left = min(deadline - now(), _LEAVING_AT_ONCE)
-                with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
+                with move_on_after(max(left, _LEAVING_AT_LEAST)):
                     await self._send_last(inf)
         finally:
             is_news = self.life.ended()
@@ -303,7 +303,7 @@ class ShareCore:
 
     async def _end_tasks(self, deadline: float) -> None:
         try:
-            with anyio.CancelScope(deadline=max(deadline, now() + _CANCELLED)):
+            with CancelScope(deadline=max(deadline, now() + _CANCELLED)):
                 await self._supervisor.aclose()
         finally:
             self._acks.end(self.life.why_unusable)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final
 
-import anyio
-
 from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._machines.share.ledger import ShareLedger
@@ -16,7 +14,8 @@ from kafkaio._machines.share.session import TopicIdPartition
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.supervisor import Child, TaskScope
+from kafkaio._runtime.scopes import CancelScope
+from kafkaio._runtime.supervisor import Child
 from kafkaio._share.acknowledging import Acknowledgements
 from kafkaio._share.leader import Fetching, Leader, LeaderParts
 from kafkaio._share.partitions import AssignedPartitions
@@ -95,7 +94,7 @@ class ShareLeaders:
             on_end=self._leader_ended,
         )
         self._leaders: dict[int, Leader] = {}
-        self._scopes: dict[int, TaskScope] = {}
+        self._scopes: dict[int, CancelScope] = {}
         self._leader_end = Broadcast()
         # The partitions as they were reported last.
         self._reported = frozenset[TopicPartition]()
@@ -146,7 +145,7 @@ class ShareLeaders:
             self._observer.rebalance(state, assigned, gone, ())
 
     def _start(self, node_id: int) -> None:
-        leader, scope = Leader(node_id, self._parts), TaskScope()
+        leader, scope = Leader(node_id, self._parts), CancelScope()
 
         async def run() -> None:
             with scope:
@@ -207,7 +206,7 @@ class ShareLeaders:
                 # It may be connecting to a broker that hangs, and has nothing to send.
                 self._scopes[node_id].cancel()
         limit = now() + self._longest_wait + _LAST_ANSWERS
-        with anyio.CancelScope(deadline=min(deadline, limit)):
+        with CancelScope(deadline=min(deadline, limit)):
             while self._leaders:
                 await self._leader_end.wait()
 

@@ -17,8 +17,6 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from math import inf
 from typing import Final
 
-import anyio
-
 from kafkaio._client.metadata import undescribed
 from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ShareConsumerConfig
@@ -42,7 +40,8 @@ from kafkaio._machines.share.states import ShareState
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, random_uuid, roll
-from kafkaio._runtime.supervisor import Supervisor, TaskScope
+from kafkaio._runtime.scopes import CancelScope
+from kafkaio._runtime.supervisor import Supervisor
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio._share.messages import assignment_of, heartbeat_request
 from kafkaio.errors import (
@@ -109,7 +108,7 @@ class ShareMember:
         self._effects: deque[ShareEffect] = deque()
         self._is_draining = False
         # By kind of request: cancels the one that is in flight.
-        self._scopes: dict[str, TaskScope] = {}
+        self._scopes: dict[str, CancelScope] = {}
         # None before `run` and after it: effects are kept until then, or dropped.
         self._tasks: Supervisor | None = None
         self._ended = Broadcast()
@@ -246,7 +245,7 @@ class ShareMember:
             due = inf
             if patience is not None:
                 due = max(since, self._answered_at) + patience
-            with anyio.CancelScope(deadline=min(due, self._spared_at)):
+            with CancelScope(deadline=min(due, self._spared_at)):
                 await self.changed.wait()
             if patience is not None and now() >= due:
                 raise self.no_answer(patience)
@@ -332,7 +331,7 @@ class ShareMember:
             self._has_ended = True
             if crashes:
                 self.send_leave()
-            with anyio.CancelScope(shield=True):
+            with CancelScope(shield=True):
                 await tasks.aclose()
             self.changed.fail(self._why_ended)
             self._ended.notify_all()
@@ -385,7 +384,7 @@ class ShareMember:
     ) -> None:
         if (before := self._scopes.pop(kind, None)) is not None:
             before.cancel()
-        scope = self._scopes[kind] = TaskScope()
+        scope = self._scopes[kind] = CancelScope()
 
         async def run() -> None:
             with scope:

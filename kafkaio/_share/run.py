@@ -19,11 +19,10 @@ locked any more: another member may work on it by now.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
-
-import anyio
 
 from kafkaio._arguments import type_name
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
@@ -39,6 +38,7 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._share.ports import WorkPort
 from kafkaio._share.reading.iterators import Holder
 from kafkaio._share.reading.reader import ShareReader
@@ -533,7 +533,7 @@ class ShareRunner:
             what = f"the deserializer of {place_of(record)}"
             self._engine.observer.retrying(what, attempt, until - moment, error)
         try:
-            await anyio.sleep_until(until)
+            await asyncio.sleep(until - now())
         except BaseException:
             self._passing.forget(record.topic_partition)
             raise
@@ -582,7 +582,7 @@ class ShareRunner:
         wait = _BEFORE_RELEASE.delay(record.delivery_count - 1, roll())
         # A lock that is not renewed must last until the release has arrived.
         left = record.lock_deadline - moment
-        with anyio.CancelScope(deadline=moment + min(wait, left / 2)):
+        with CancelScope(deadline=moment + min(wait, left / 2)):
             await self._ending.wait()
 
     def _cut_short(

@@ -11,15 +11,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-import anyio
-
 from kafkaio._arguments import (
     type_name,
 )
 from kafkaio._client.destinations import ANY, Controller
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio._runtime.clock import now
 from kafkaio._runtime.own_thread import start_thread
+from kafkaio._runtime.scopes import FailingScope
 from kafkaio.admin._asking import ask, ask_one, need_brokers, outcome, reason
 from kafkaio.admin._checks import distinct, items_of, known_of
 from kafkaio.admin._subject import Subject
@@ -229,7 +227,7 @@ class Users(Subject):
     ) -> Mapping[str, Sequence[messages.ScramCredentialUpsertion]]:
         found: dict[str, list[messages.ScramCredentialUpsertion]] = defaultdict(list)
         try:
-            with anyio.fail_after(deadline - now()):
+            with FailingScope(deadline=deadline):
                 for each in alterations:
                     if isinstance(each, ScramUpsertion):
                         # Thousands of iterations take milliseconds, in which the loop

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
-
-import anyio.to_thread
 
 from kafkaio._dataclass import dataclass
 from kafkaio._producer import Producer, TableDelivery
+from kafkaio._runtime.own_thread import in_thread
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ async def pulled(batches: Iterator[pa.RecordBatch]) -> AsyncIterator[pa.RecordBa
     """
     while True:
         # One thread at a time: Spark's iterator may be used by one caller only.
-        batch = await anyio.to_thread.run_sync(next, batches, None)
+        batch = await in_thread(partial(next, batches, None), "kafkaio pulls rows")
         if batch is None:
             return
         yield batch

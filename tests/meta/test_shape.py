@@ -15,9 +15,11 @@ ROOT = Path(__file__).parents[2] / "kafkaio"
 PURE = ("protocol", "_records", "_machines", "config")
 GENERATED = ROOT / "protocol" / "messages"
 GENERATED_FILES = {ROOT / "protocol" / n for n in ("_error_codes.py", "_api_keys.py")}
-#: `kafkaio.aiokafka` stands on the public API, which has no supervisor: an object there
-#: that needs a task gets it from its `util.create_task`, and ends it in its `close`.
+#: A group of tasks waits for its own. `kafkaio.aiokafka` stands on the public API,
+#: which has no supervisor: an object there that needs a task gets it from its
+#: `util.create_task`, and ends it in its `close`.
 OWNERS_OF_TASKS = {
+    ROOT / "_runtime" / "group.py",
     ROOT / "_runtime" / "supervisor.py",
     ROOT / "aiokafka" / "util.py",
 }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
-
-import anyio
 
 from kafkaio._cli.reassignment.files import (
     BROKER_THROTTLES,
@@ -13,6 +12,7 @@ from kafkaio._cli.reassignment.files import (
     throttled_replicas,
 )
 from kafkaio._cli.shell.progress import ProgressBar
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio.admin import (
     ConfigChange,
     ConfigChangeType,
@@ -103,7 +103,7 @@ async def wait_until_moved(
         while moving := await admin.list_partition_reassignments(partitions):
             # The count can go down: another client may move a partition again.
             progress.add(len(partitions) - len(moving) - progress.done)
-            await anyio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
         progress.add(len(partitions) - progress.done)
 
 
@@ -113,9 +113,9 @@ async def wait_until_seen(admin: Admin, wanted: Replicas) -> None:
     The controller ends a move first, and the brokers learn of it a moment later.
     """
     topics = sorted({tp.topic for tp in wanted})
-    with anyio.move_on_after(_SEEN_SECONDS):
+    with move_on_after(_SEEN_SECONDS):
         while True:
             there = await replicas_of(admin, topics)
             if all(there.get(tp) == replicas for tp, replicas in wanted.items()):
                 return
-            await anyio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import anyio
 import click
 
 from kafkaio._cli.records.places import PLACE_RANGE, PlaceRange
@@ -25,18 +25,17 @@ from kafkaio._cli.text.document import (
 )
 from kafkaio._cli.text.output import Table, TableColumn
 from kafkaio._runtime.clock import now, wall_ms
+from kafkaio._runtime.group import TaskGroup
 from kafkaio.errors import AuthorizationError, BrokerError, UnknownTopicOrPartition
 from kafkaio.protocol._error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from anyio.streams.memory import (
-        MemoryObjectReceiveStream,
-        MemoryObjectSendStream,
-    )
-
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Delivery, Producer
+
+    #: When some records were sent, and their deliveries; None at the end.
+    _Samples: TypeAlias = asyncio.Queue[tuple[float, Delivery] | None]
 
 #: The approximate number of latencies that are measured. Each one wakes a task, so
 #: measuring them all would slow down the producer.
@@ -239,7 +238,7 @@ async def bench_both(
         await begin(consumer, ReadPlan([topic], places=end))
         with ProgressBar("produce and consume", records) as progress:
             cpu = time.process_time()
-            async with anyio.create_task_group() as tasks:
+            async with TaskGroup() as tasks:
                 tasks.start_soon(_arrive, consumer, load, arrived)
                 sent = await _produce(producer, load, progress)
             cpu = time.process_time() - cpu
@@ -295,15 +294,12 @@ def _count(measure: _Measure, values: Sequence[object]) -> None:
 async def _produce(producer: Producer, load: _Load, progress: ProgressBar) -> _Measure:
     """Send a load; return when all of it is acknowledged."""
     measure = _Measure("produce")
-    samples: MemoryObjectSendStream[tuple[float, Delivery]]
-    taken: MemoryObjectReceiveStream[tuple[float, Delivery]]
-    # Twice the number of samples: send_nowait never finds the stream full.
-    samples, taken = anyio.create_memory_object_stream(2 * _SAMPLES)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_sample, taken, measure)
+    samples: _Samples = asyncio.Queue()
+    async with TaskGroup() as tasks:
+        tasks.start_soon(_sample, samples, measure)
         began = now()
-        with samples:
-            pending = await _send(producer, load, progress, samples)
+        pending = await _send(producer, load, progress, samples)
+        samples.put_nowait(None)
         await producer.flush()
         measure.seconds = now() - began
     _settle(pending)
@@ -316,7 +312,7 @@ async def _send(
     producer: Producer,
     load: _Load,
     progress: ProgressBar,
-    samples: MemoryObjectSendStream[tuple[float, Delivery]],
+    samples: _Samples,
 ) -> deque[Delivery]:
     """Send the records; return the deliveries that were not settled at the end."""
     # Random bytes do not compress: the result is that of the network.
@@ -330,7 +326,7 @@ async def _send(
             load.topic, value, key=keys[number % len(keys)]
         )
         if not number % every:
-            samples.send_nowait((now(), delivery))
+            samples.put_nowait((now(), delivery))
         pending.append(delivery)
         if not number % _CHECK_EVERY:
             _settle(pending)
@@ -338,7 +334,7 @@ async def _send(
             # The wait is until the time of this record since the start, so a delay is
             # made up for and the average keeps to the rate.
             if load.rate:
-                await anyio.sleep(max(0.0, began + number / load.rate - now()))
+                await asyncio.sleep(max(0.0, began + number / load.rate - now()))
     return pending
 
 
@@ -348,14 +344,12 @@ def _settle(pending: deque[Delivery]) -> None:
         pending.popleft().result()
 
 
-async def _sample(
-    taken: MemoryObjectReceiveStream[tuple[float, Delivery]], measure: _Measure
-) -> None:
+async def _sample(samples: _Samples, measure: _Measure) -> None:
     """Measure the time until records are acknowledged."""
-    async with taken:
-        async for began, delivery in taken:
-            await delivery
-            measure.latencies.append(now() - began)
+    while (sample := await samples.get()) is not None:
+        began, delivery = sample
+        await delivery
+        measure.latencies.append(now() - began)
 
 
 def _show(session: CommandSession, measures: Sequence[_Measure], cpu: float) -> None:

@@ -8,7 +8,6 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
-import anyio
 import click
 
 from kafkaio._cli.records.compiled import Compiled
@@ -42,6 +41,7 @@ from kafkaio._cli.text.document import (
 )
 from kafkaio._cli.text.exits import CommandFailed
 from kafkaio._cli.text.values import has_pattern
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ async def _print_logs(
                 # Ctrl+C cancels the loop above between two batches. The records that
                 # were printed are committed, so the group does not read them again. A
                 # failure of that must not replace the error that ended the loop.
-                with suppress(KafkaError), anyio.move_on_after(_COMMIT_SECONDS):
+                with suppress(KafkaError), move_on_after(_COMMIT_SECONDS):
                     await printer.commit(consumer, is_group=is_group)
 
 

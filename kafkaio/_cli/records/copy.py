@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-import anyio
 import click
 
 from kafkaio._cli.records.compiled import Compiled
@@ -26,6 +26,7 @@ from kafkaio._cli.records.sending import (
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.progress import ProgressBar
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.group import TaskGroup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -290,13 +291,13 @@ class _Copier:
 
         async def close_at_the_end() -> None:
             while True:
-                await anyio.sleep(_CHECK_SECONDS)
+                await asyncio.sleep(_CHECK_SECONDS)
                 if await self._is_over(reader, producer):
                     await self._consumer.close()
                     return
 
         # exactly_once ends when the consumer is closed, and checks no end of its own.
-        async with anyio.create_task_group() as tasks:
+        async with TaskGroup() as tasks:
             if reader.has_end:
                 tasks.start_soon(close_at_the_end)
             await exactly_once(self._consumer, producer, copy_all)

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import anyio
-
 from kafkaio._cli.records.places import Place, PlaceRange, find_places, partitions_of
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class BoundedReader:
         while not self.is_over and not self.is_left_out():
             found = None
             # A cancelled anext takes no batch, so none is lost here.
-            with anyio.move_on_after(_IDLE_SECONDS):
+            with move_on_after(_IDLE_SECONDS):
                 found = await anext(batches)
             if found is None:
                 await self.check_ends()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-import anyio
 import click
 
 from kafkaio._cli.records.compiled import Compiled
@@ -202,4 +202,4 @@ class _PacedSender:
         began, first = self._origin
         left = began + (timestamp - first) / 1000 / speed - now()
         if left > _SLACK:
-            await anyio.sleep(left)
+            await asyncio.sleep(left)

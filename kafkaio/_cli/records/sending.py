@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import anyio
-
 from kafkaio._cli.text.document import INTEGER, TEXT, Document
 from kafkaio._cli.text.exits import Exit, short
 from kafkaio._cli.text.output import error_row
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio.errors import KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ async def to_the_end(
     except BaseException:
         # Ctrl+C arrives as a cancellation, which is over when this runs: the await
         # below is possible. The first error is the one that is raised.
-        with suppress(KafkaError), anyio.move_on_after(_FLUSH_SECONDS):
+        with suppress(KafkaError), move_on_after(_FLUSH_SECONDS):
             await finish()
         raise
     finally:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
-import anyio
 import click
 
 from kafkaio._cli.shell.command import REGISTRY, YES, Group, asynchronous
@@ -26,6 +26,7 @@ from kafkaio._cli.text.exits import Exit
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.schema_files import LANGUAGES, Reference, schema_of_file
 from kafkaio._cli.text.values import chosen, has_pattern
+from kafkaio._runtime.group import TaskGroup
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ async def _each(
     """Ask for each key, some at a time; return what was found, in the keys' order."""
     wanted = list(keys)
     found: dict[K, V | KafkaError] = {}
-    limiter = anyio.CapacityLimiter(_AT_ONCE)
+    limiter = asyncio.Semaphore(_AT_ONCE)
 
     async def one(key: K) -> None:
         async with limiter:
@@ -178,7 +179,7 @@ async def _each(
                 error.item = _name(key)
                 found[key] = error
 
-    async with anyio.create_task_group() as group:
+    async with TaskGroup() as group:
         for key in wanted:
             group.start_soon(one, key)
     return {key: found[key] for key in wanted}

@@ -10,11 +10,10 @@ below it. The watch goes on when a broker answers again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
-
-import anyio
 
 from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.exits import lines_of
@@ -62,7 +61,7 @@ async def watch(
         done = 0
         while rounds is None or done < rounds:
             if done:
-                await anyio.sleep(interval)
+                await asyncio.sleep(interval)
             limit = _CHECK_SECONDS if done else session.connection.timeout
             try:
                 screen.show(await observe(limit))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO, Final
-
-import anyio
 
 from kafkaio._cli.text.exits import CommandFailed, Exit
 
@@ -48,7 +47,7 @@ async def pieces(path: str | None) -> AsyncIterator[bytes]:
         with open(path, "rb") as file:  # noqa: ASYNC230 - a local file does not block
             while piece := file.read(_SIZE):
                 yield piece
-                await anyio.lowlevel.checkpoint()
+                await asyncio.sleep(0)
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
         raise CommandFailed(text, Exit.USAGE) from None
@@ -68,9 +67,16 @@ async def _stream(stream: BinaryIO) -> AsyncIterator[bytes]:
 
 async def _until_readable(stream: BinaryIO) -> None:
     """Wait until a read does not block, where the system supports that."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
     try:
-        await anyio.wait_readable(stream.fileno())
+        descriptor = stream.fileno()
+        loop.add_reader(descriptor, readable.set)
     except (OSError, ValueError, NotImplementedError):
         # epoll refuses regular files, which are always readable; Windows has no wait
         # for a console; an object in the place of stdin may have no descriptor.
-        await anyio.lowlevel.checkpoint()
+        await asyncio.sleep(0)
+        return
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(descriptor)

@@ -8,6 +8,7 @@ is reported once, and does not count as a crash.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import weakref
 from collections.abc import Callable, Mapping
@@ -15,8 +16,6 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
-
-import anyio
 
 from kafkaio._client.nodes import Nodes
 from kafkaio._config import ClientConfig
@@ -31,7 +30,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.observer import Observed, Observer, add_observer
-from kafkaio._runtime.supervisor import TaskScope
+from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -98,7 +97,7 @@ class TelemetryPusher:
         self._sources: dict[int, weakref.ref[Observed]] = {}
         self._resources: dict[int, Callable[[], Mapping[str, str]]] = {}
         self._listeners: dict[int, Callable[[], None]] = {}
-        self._scope = TaskScope()
+        self._scope = CancelScope()
         self._is_running = False
         self._failure: KafkaError | None = None
         # In nanoseconds since the Unix epoch: when counting began, when the last push
@@ -189,7 +188,7 @@ class TelemetryPusher:
                 "a client without telemetry has no instance id: enable_metrics_push "
                 "is False"
             )
-        with anyio.move_on_after(within):
+        with move_on_after(within):
             while self._machine.instance_id is None:
                 if self._failure is not None:
                     raise self._failure
@@ -228,7 +227,7 @@ class TelemetryPusher:
         try:
             with self._scope:
                 while not self._machine.has_ended:
-                    await anyio.sleep(max(0.0, self._machine.due - now()))
+                    await asyncio.sleep(max(0.0, self._machine.due - now()))
                     await self._step()
         except Exception as error:  # noqa: BLE001 - it must not crash the client
             self._end(error)
@@ -254,7 +253,7 @@ class TelemetryPusher:
         # awaits. Its push may have arrived, so its sums count as pushed.
         self._settle(is_refused=False)
         try:
-            with anyio.move_on_after(within):
+            with move_on_after(within):
                 await self._push(is_last=True)
         except Exception as error:  # noqa: BLE001 - it must not keep from closing
             self._end(error)

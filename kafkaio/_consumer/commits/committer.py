@@ -15,8 +15,6 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-import anyio
-
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
 from kafkaio._client.ports import ClusterPort
@@ -28,6 +26,7 @@ from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.patience import ASKED_FOR
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio.errors import (
     ArgumentValueError,
     RebalanceInProgress,
@@ -137,7 +136,7 @@ class OffsetCommitter:
             await self._kafka.commit(offsets, fence, attempts, doubt, on_taken)
             return
         # The lock is fair, so commits reach the store in the order of the calls.
-        with anyio.CancelScope(deadline=attempts.deadline) as waiting:
+        with CancelScope(deadline=attempts.deadline) as waiting:
             await self._lock.acquire()
         if waiting.cancelled_caught:
             raise attempts.expired()
@@ -242,7 +241,7 @@ class OffsetCommitter:
         kafka = self._in_kafka(fence, attempts)
         began = now()
         with (
-            anyio.CancelScope(deadline=attempts.deadline) as writing,
+            CancelScope(deadline=attempts.deadline) as writing,
             store_errors(store, "write"),
         ):
             await bound(store, kafka).commit(self._identity(), dict(offsets))
@@ -260,7 +259,7 @@ class OffsetCommitter:
             raise UsageError(f"{store!r} must be asked for partitions by name")
         kafka = self._in_kafka(None, attempts)
         with (
-            anyio.CancelScope(deadline=attempts.deadline) as reading,
+            CancelScope(deadline=attempts.deadline) as reading,
             store_errors(store, "read"),
         ):
             found = await bound(store, kafka).load(self._identity(), wanted)

@@ -38,8 +38,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Protocol, TypeAlias
 
-import anyio
-
 from kafkaio._client.committed import CommittedOffsets
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
@@ -58,6 +56,7 @@ from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio.errors import (
     CommitFailed,
     KafkaError,
@@ -274,7 +273,7 @@ class KafkaOffsets:
     async def _wait_turn(self, call: _CommitCall) -> bool:
         # Whether the call is the sender now; else it has ended, or its time is over.
         woken = call.woken = asyncio.Event()
-        with anyio.CancelScope(deadline=call.attempts.deadline):
+        with CancelScope(deadline=call.attempts.deadline):
             await woken.wait()
         return (
             self._sender is call

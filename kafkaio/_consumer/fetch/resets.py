@@ -13,9 +13,8 @@ partitions with higher numbers were added while the group was down.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection
-
-import anyio
 
 from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
@@ -104,7 +103,7 @@ class NewcomerLookup:
                 self._cluster.observer.retrying(
                     "list the topics", attempts, delay, error
                 )
-                await anyio.sleep(delay)
+                await asyncio.sleep(delay)
                 continue
             if wanted == self._subscribed:
                 self._machine.listed(

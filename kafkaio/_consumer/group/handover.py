@@ -11,12 +11,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-import anyio
-
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
@@ -96,7 +95,7 @@ class CallbackQueue:
         self._drained = Broadcast()
         self._is_calling = False
         # Ends the revoke that is under way.
-        self._revoking: anyio.CancelScope | None = None
+        self._revoking: CancelScope | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -147,7 +146,7 @@ class CallbackQueue:
         # Partitions that were lost while this call was queued must not be committed.
         numbers = self.member.ledger.numbers
         still = frozenset(tp for tp, n in call.claims if numbers.get(tp) == n)
-        scope = self._revoking = anyio.CancelScope(deadline=call.deadline)
+        scope = self._revoking = CancelScope(deadline=call.deadline)
         if still:
             with scope:
                 await self._listener.revoking(still)

@@ -24,8 +24,6 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from enum import Enum
 from math import inf
 
-import anyio
-
 from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.group.handover import AssignmentPort, CallbackQueue
@@ -41,7 +39,8 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.supervisor import Supervisor, TaskScope
+from kafkaio._runtime.scopes import CancelScope, move_on_after
+from kafkaio._runtime.supervisor import Supervisor
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
@@ -114,7 +113,7 @@ class ConsumerMember:
         self._wakeup = Wakeup()
         self._effects: deque[fx.Effect] = deque()
         # By kind of request: cancels the one that is in flight.
-        self._scopes: dict[str, TaskScope] = {}
+        self._scopes: dict[str, CancelScope] = {}
         # None before `run` and after it: effects are kept until then, or dropped.
         self._tasks: Supervisor | None = None
         self._failure: BaseException | None = None
@@ -362,7 +361,7 @@ class ConsumerMember:
         since = now()
         while not self._is_joined or self._has_ended:
             due = self._patience_end(since, patience)
-            with anyio.CancelScope(deadline=due):
+            with CancelScope(deadline=due):
                 await self.changed.wait()
             if check is not None:
                 check()
@@ -407,7 +406,7 @@ class ConsumerMember:
         # rebalance.
         self._is_leaving = True
         self._feed(self._machine.close(now()))
-        with anyio.move_on_after(patience):
+        with move_on_after(patience):
             await self._wait_ended()
         # Holds and callbacks had their time.
         if self._tasks is not None:
@@ -516,7 +515,7 @@ class ConsumerMember:
         finally:
             if self._failure is not None:
                 self.send_leave()
-            with anyio.CancelScope(shield=True):
+            with CancelScope(shield=True):
                 await tasks.aclose()
 
     async def _loop(self) -> None:
@@ -618,7 +617,7 @@ class ConsumerMember:
     ) -> None:
         if (before := self._scopes.pop(kind, None)) is not None:
             before.cancel()
-        scope = self._scopes[kind] = TaskScope()
+        scope = self._scopes[kind] = CancelScope()
 
         async def run() -> None:
             with scope:

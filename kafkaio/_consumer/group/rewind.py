@@ -16,8 +16,6 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
-import anyio
-
 from kafkaio._client.fanout import Results
 from kafkaio._client.offsets import OffsetLookup
 from kafkaio._client.ports import ClusterPort
@@ -26,6 +24,8 @@ from kafkaio._consumer.commits.committer import OffsetCommitter
 from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._machines.positions import Reset
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.group import TaskGroup
+from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio.errors import (
     AdminErrors,
     CommitFailed,
@@ -117,7 +117,7 @@ class Rewinder:
             else:
                 known.extend(asked)
 
-        async with anyio.create_task_group() as tasks:
+        async with TaskGroup() as tasks:
             for asked in by_topic.values():
                 tasks.start_soon(check, asked)
         return known
@@ -163,7 +163,7 @@ class Rewinder:
         """
         moved: Moved = Results()
         deadline = now() + within
-        with anyio.CancelScope(deadline=deadline):
+        with CancelScope(deadline=deadline):
             async with self._lock:
                 self._member.withhold(frozenset(offsets))
                 try:
@@ -200,7 +200,7 @@ class Rewinder:
             elif is_late:
                 return
             else:
-                with anyio.CancelScope(deadline=late):
+                with CancelScope(deadline=late):
                     await self._member.changed.wait()
 
     async def _commit(
@@ -216,7 +216,7 @@ class Rewinder:
         except (PartitionLost, CommitFailed):
             # The group began another generation meanwhile, in which a member may own
             # the partitions.
-            with anyio.move_on_after(_AGAIN):
+            with move_on_after(_AGAIN):
                 await self._member.changed.wait()
             return
         except KafkaError as error:
@@ -227,7 +227,7 @@ class Rewinder:
             moved.found |= offsets
             return
         # The committer sends them together again, and each call gets its own error.
-        async with anyio.create_task_group() as tasks:
+        async with TaskGroup() as tasks:
             for tp, at in offsets.items():
                 tasks.start_soon(self._commit, {tp: at}, moved, deadline)
 

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from math import inf
 from typing import Final, TypeVar
 
-import anyio
-
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
@@ -23,6 +21,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio.errors import KafkaError, RequestTimeout
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
@@ -194,7 +193,7 @@ class GroupRpc:
         try:
             # A connection alone proves nothing: the kernel of a process that hangs
             # accepts connections.
-            with anyio.move_on_after(within):
+            with move_on_after(within):
                 connection = await self._cluster.connection(
                     node_id, ConnectionClass.SHARED
                 )

@@ -45,7 +45,7 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
-from kafkaio._runtime.supervisor import TaskScope
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
@@ -184,7 +184,7 @@ class Runner:
         self._convert: Deserialize | None = None
         # Records whose deserializer is awaited, and no worker with it: a partition
         # whose look-ups take long would otherwise keep the workers from the others.
-        self._parked: dict[Job, tuple[TaskScope, Pending]] = {}
+        self._parked: dict[Job, tuple[CancelScope, Pending]] = {}
         # What came of that; taken when a worker begins the record again.
         self._made: dict[Job, Record | Exception] = {}
         self._passing = PassingFailures(
@@ -568,7 +568,7 @@ class Runner:
         return made  # type: ignore[return-value]  # a record
 
     def _park(self, job: Job, pending: Pending) -> None:
-        scope = TaskScope()
+        scope = CancelScope()
         self._parked[job] = scope, pending
         self._schedule.park(job)
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
-import anyio
-
 from kafkaio._consumer.reading.exclusive import UserCode
 from kafkaio._generic import Generic
 from kafkaio._runtime.group import TaskGroup
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.wakeup import Wakeup
 
 ItemT = TypeVar("ItemT")
@@ -32,7 +31,7 @@ class Worker(Generic[ItemT]):
 
     def __init__(self) -> None:
         self.item: ItemT | None = None
-        self.scope: anyio.CancelScope = anyio.CancelScope()
+        self.scope: CancelScope = CancelScope()
         self.wakeup: Wakeup = Wakeup()
 
 
@@ -112,7 +111,7 @@ class Workers(Generic[ItemT]):
                     if not scope.cancel_called:
                         await self._rest(worker)
             # What it worked on was lost; there is other work.
-            worker.scope = anyio.CancelScope()
+            worker.scope = CancelScope()
 
     async def _rest(self, worker: Worker[ItemT]) -> None:
         self._idle.append(worker)

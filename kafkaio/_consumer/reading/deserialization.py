@@ -24,8 +24,6 @@ from collections.abc import Callable
 from typing import Any, Final
 from weakref import ref
 
-import anyio
-
 from kafkaio._config import ConsumerConfig, ShareConsumerConfig
 from kafkaio._consumer.reading.buffers import Buffers, PartitionBuffer
 from kafkaio._consumer.reading.deserializers import Deserializers, Pending, is_passing
@@ -33,7 +31,7 @@ from kafkaio._consumer.reading.preparation import Spawn
 from kafkaio._machines.backoff import Backoff
 from kafkaio._records.batch import RecordCursor
 from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.supervisor import TaskScope
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio.types import Record, TopicPartition
 
@@ -66,7 +64,7 @@ class Ahead:
         self.pending: Pending | None = None
         self.failure: tuple[int, Exception] | None = None
         self.cursor: RecordCursor | None = None
-        self.scope: TaskScope = TaskScope()
+        self.scope: CancelScope = CancelScope()
 
     @property
     def at(self) -> int:
@@ -180,7 +178,7 @@ class Deserialization:
 
         async def wait() -> None:
             with ahead.scope:
-                await anyio.sleep(delay)
+                await asyncio.sleep(delay)
                 self._bring_back(ahead)
                 self.forget(ahead)
 
@@ -295,7 +293,7 @@ class Deserialization:
 
     async def _make_ahead(self, ahead: Ahead) -> None:
         # One scope for all records: a scope costs as much as a coroutine.
-        with anyio.CancelScope() as limit:
+        with CancelScope() as limit:
             await self._make_each(ahead, limit)
         late = ahead.pending
         if limit.cancelled_caught and late is not None:
@@ -304,7 +302,7 @@ class Deserialization:
         if not ahead.made and ahead.failure is None:
             self.forget(ahead)
 
-    async def _make_each(self, ahead: Ahead, limit: anyio.CancelScope) -> None:
+    async def _make_each(self, ahead: Ahead, limit: CancelScope) -> None:
         size, until, timeout = 0, now() + SLICE, self.deserializers.timeout
         while (pending := ahead.pending) is not None:
             record = pending.record

@@ -17,12 +17,11 @@ from inspect import CORO_CREATED, getcoroutinestate
 from types import CoroutineType
 from typing import Any, TypeAlias
 
-import anyio
-
 from kafkaio._config import ConsumerConfig, ShareConsumerConfig
 from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio.errors import (
     ClosedError,
     DeserializationError,
@@ -156,7 +155,7 @@ class Pending:
             RequestTimeout: it took longer than ``default_api_timeout_ms``.
             KafkaError: a deserializer raised this; it says nothing about the record.
         """
-        with anyio.move_on_after(self._owner.timeout):
+        with move_on_after(self._owner.timeout):
             return await self.unlimited()
         raise self.too_late()
 

@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable, Set as AbstractSet
 from typing import TypeAlias
 from weakref import ref
 
-import anyio
-
 from kafkaio._consumer.reading.exclusive import UserCode
 from kafkaio._dataclass import dataclass
+from kafkaio._runtime.scopes import Cancelled
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
@@ -120,7 +119,7 @@ class Callbacks:
             self.report(error)
         except BaseException as error:
             task = asyncio.current_task()
-            is_other = isinstance(error, anyio.get_cancelled_exc_class())
+            is_other = isinstance(error, Cancelled)
             if not is_other or task is None or task.cancelling():
                 raise
             # This task was not cancelled; something that the callback awaits was.

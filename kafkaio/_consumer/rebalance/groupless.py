@@ -7,10 +7,9 @@ is written to it is missed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-import anyio
 
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ConsumerConfig
@@ -18,6 +17,7 @@ from kafkaio._consumer.reading.reader import Reader
 from kafkaio._consumer.rebalance.assignment import PartitionAssignment
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.refresh import ALL_TOPICS
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.messages.metadata import MetadataRequest
@@ -61,7 +61,7 @@ class GrouplessAssigner:
         self._of_topics = frozenset[TopicPartition]()
         self._gone = frozenset[TopicPartition]()
         # A wait that ends as soon as something else is wanted than this.
-        self._wait: tuple[ReadSelection, anyio.CancelScope] | None = None
+        self._wait: tuple[ReadSelection, CancelScope] | None = None
 
     def wake(self) -> None:
         """Update the assignment: the selection or the cluster has changed."""
@@ -88,7 +88,7 @@ class GrouplessAssigner:
                 # The metadata that led to this error woke this task as well. Without a
                 # pause the error would be reported again at once.
                 with self._waiting(wanted):
-                    await anyio.sleep(pause)
+                    await asyncio.sleep(pause)
                 self.wake()
 
     async def update(self, within: float) -> None:
@@ -141,9 +141,9 @@ class GrouplessAssigner:
         await self._assignment.announce(added, gone)
 
     @contextmanager
-    def _waiting(self, wanted: ReadSelection) -> Iterator[anyio.CancelScope]:
+    def _waiting(self, wanted: ReadSelection) -> Iterator[CancelScope]:
         # Whoever wants something else need not wait until this is found.
-        with anyio.CancelScope() as scope:
+        with CancelScope() as scope:
             self._wait = wanted, scope
             try:
                 yield scope

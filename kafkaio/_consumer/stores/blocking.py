@@ -13,8 +13,7 @@ from functools import partial
 from itertools import count
 from typing import TypeAlias
 
-import anyio.to_thread
-
+from kafkaio._runtime.own_thread import in_thread
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 _Offsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
@@ -51,7 +50,8 @@ class ThreadedStore:
             Exception: raised by reading.
         """
         chosen = tuple(partitions)
-        return await anyio.to_thread.run_sync(self._read, group.group_id, chosen)
+        read = partial(self._read, group.group_id, chosen)
+        return await in_thread(read, "kafkaio reads offsets")
 
     async def commit(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -66,9 +66,8 @@ class ThreadedStore:
         """
         # Here, in the order of the calls: threads begin in any order.
         number = next(self._numbers)
-        await anyio.to_thread.run_sync(
-            partial(self._write_newer, number, group.group_id, dict(offsets))
-        )
+        write = partial(self._write_newer, number, group.group_id, dict(offsets))
+        await in_thread(write, "kafkaio writes offsets")
 
     def _write_newer(self, number: int, group_id: str, offsets: _Offsets) -> None:
         with self._lock:

@@ -7,10 +7,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-import anyio
-
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.thread import LoopThread
 
 T = TypeVar("T")
@@ -78,7 +77,7 @@ class ThreadedLife:
     async def _end_start(self) -> None:
         # The core may run: its start can succeed while its caller is being cancelled.
         try:
-            with anyio.CancelScope(shield=True), suppress(Exception):
+            with CancelScope(shield=True), suppress(Exception):
                 await self._thread.call(partial(self._core.close, self._after_start))
         finally:
             await self._thread.aclose(_ENDING)

@@ -20,10 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from math import inf
 from typing import Any, TypeVar
-
-import anyio
 
 import kafkaio
 from kafkaio import TopicPartition
@@ -125,17 +122,23 @@ class Readers:
             No records if time is up, or if the assignment may have changed.
         """
         reader, before = Reader(partitions), self._changes
+        over: asyncio.Timeout | None = None
         self._readers.append(reader)
         self._interrupt()
         try:
             async with self._lock:
                 poll = await self._turn(reader, limit, until)
-            with anyio.move_on_at(inf if until is None else until):
+            over = asyncio.timeout_at(until)
+            async with over:
                 while poll is None and self._changes == before:
                     # The others have their turn now: the lock is fair.
                     async with self._lock:
                         poll = await self._turn(reader, limit, until)
             return kafkaio.Poll([]) if poll is None else poll
+        except TimeoutError:
+            if over is None or not over.expired():
+                raise
+            return kafkaio.Poll([])
         finally:
             self._readers.remove(reader)
 
@@ -185,8 +188,8 @@ class Readers:
 
     async def _alone(self, reading: Awaitable[T]) -> T | None:
         """Wait for a read; None if it was cancelled by a newcomer."""
-        # The time limit is set when somebody comes. It costs a third of a scope of
-        # anyio, and each record that is read alone pays for it.
+        # The time limit is set when somebody comes. Each record that is read alone
+        # pays for it.
         limit = asyncio.timeout(None)
         try:
             async with limit:

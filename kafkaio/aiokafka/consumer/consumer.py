@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-import anyio
-
 import kafkaio
 from kafkaio import TopicPartition
 from kafkaio.aiokafka import errors
@@ -503,13 +501,12 @@ class AIOKafkaConsumer:
 
     async def _wait_for_change(self, until: float | None) -> bool:
         """Wait until the assignment has changed; return whether it has."""
-        if until is None:
-            await self._change.wait()
-            return True
-        with anyio.move_on_at(until):
-            await self._change.wait()
-            return True
-        return False
+        try:
+            async with asyncio.timeout_at(until):
+                await self._change.wait()
+        except TimeoutError:
+            return False
+        return True
 
     # ---- reading ---------------------------------------------------------------------
 

@@ -4,10 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Final, Self, TypeVar, Unpack
 
-import anyio
-import anyio.to_thread
-
 from kafkaio._public import public
+from kafkaio._runtime.own_thread import in_thread, start_thread
 from kafkaio.testing._security.files import Certificates
 from kafkaio.testing.kafka._cluster import JvmCluster
 from kafkaio.testing.kafka._engine import Engine
@@ -17,6 +15,7 @@ from kafkaio.testing.kafka._releases import DEFAULT_VERSION
 from kafkaio.testing.kafka._topics import TopicSpec, make_topic, remove_topics
 
 _TOPIC_SECONDS: Final = 30.0
+_THREAD: Final = "kafkaio runs Kafka"
 
 T = TypeVar("T")
 
@@ -90,7 +89,7 @@ class Kafka:
     async def __aenter__(self) -> Self:
         try:
             # When cancelled, the thread goes on; close() stops it at its next step.
-            await anyio.to_thread.run_sync(self._engine.open, abandon_on_cancel=True)
+            await start_thread(self._engine.open, _THREAD)
         except BaseException:
             await self._close()
             raise
@@ -106,8 +105,7 @@ class Kafka:
 
     async def _close(self) -> None:
         # Also when the test is cancelled: no process may stay.
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._engine.close)
+        await in_thread(self._engine.close, _THREAD)
 
     # Addresses and files
 
@@ -260,4 +258,4 @@ class Kafka:
 
 
 async def _in_thread(call: Callable[[], T]) -> T:
-    return await anyio.to_thread.run_sync(call)
+    return await in_thread(call, _THREAD)

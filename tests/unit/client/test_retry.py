@@ -2,11 +2,12 @@
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
 import anyio
 import pytest
 
-from kafkaio._client.retry import Attempts, RetryLater, RetryPolicy
+from kafkaio._client.retry import Attempts, RetryLater, RetryPolicy, hedged
 from kafkaio._config import ClientConfig
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.observer import guarded
@@ -14,9 +15,11 @@ from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,
     ConnectionLost,
+    NetworkError,
     RebalanceInProgress,
     RequestTimeout,
 )
+from tests.support.patience import HANGS
 from tests.virtual_loop import pytest_asyncio_loop_factories
 
 __all__ = ["pytest_asyncio_loop_factories"]
@@ -263,3 +266,72 @@ async def test_a_policy_of_options(heard: Heard) -> None:
     policy = RetryPolicy.from_config(config, guarded(heard), sleep)
     with pytest.raises(AuthenticationError, match="closed, not True"):
         await Attempts("x", policy, 5).run(Flaky(LOST))
+
+
+async def test_a_hedged_attempt_that_ends_early_starts_no_task() -> None:
+    async def first() -> set[asyncio.Task[Any]]:
+        await asyncio.sleep(0)
+        return asyncio.all_tasks()
+
+    async def another() -> set[asyncio.Task[Any]]:
+        raise AssertionError
+
+    assert await hedged(first, another, HANGS) == asyncio.all_tasks()
+
+
+async def test_a_hedged_attempt_that_takes_long_is_beaten() -> None:
+    ended: list[str] = []
+
+    async def first() -> int:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("first")
+        return 1
+
+    async def another() -> int:
+        return 2
+
+    assert await hedged(first, another, 0.001) == 2
+    assert ended == ["first"]
+
+
+async def test_a_hedged_attempt_beats_the_other_one() -> None:
+    began, ended = asyncio.Event(), list[str]()
+
+    async def first() -> int:
+        await began.wait()
+        return 1
+
+    async def another() -> int:
+        began.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("another")
+        return 2
+
+    assert await hedged(first, another, 0.001) == 1
+    assert ended == ["another"]
+
+
+async def test_hedged_attempts_that_fail() -> None:
+    began = asyncio.Event()
+
+    async def first() -> int:
+        await began.wait()
+        raise NetworkError("first")
+
+    async def another() -> int:
+        began.set()
+        raise NetworkError("another")
+
+    async def fails_at_once() -> int:
+        raise NetworkError("at once")
+
+    with pytest.raises(NetworkError, match="another"):
+        await hedged(first, another, 0.001)
+    began.clear()
+    with pytest.raises(NetworkError, match="at once"):
+        await hedged(fails_at_once, another, HANGS)
+    assert not began.is_set()

@@ -6,14 +6,17 @@ import asyncio
 import gc
 import threading
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 import pytest
 
-from kafkaio._runtime.own_thread import start_thread
+from kafkaio._runtime.own_thread import in_thread, start_thread
+from kafkaio._runtime.scopes import CancelScope
 from kafkaio.security import FileToken
 from tests.support.patience import HANGS
 
@@ -97,3 +100,29 @@ async def test_a_token_is_read_although_the_applications_threads_are_busy(
         finally:
             release.set()
             await busy
+
+
+async def test_a_thread_is_waited_for_although_a_scope_is_cancelled() -> None:
+    release = threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def work(cancel: Callable[[], None]) -> str:
+        loop.call_soon_threadsafe(cancel)
+        loop.call_soon_threadsafe(loop.call_soon, release.set)
+        assert release.wait(HANGS)
+        return "done"
+
+    with CancelScope() as scope:
+        assert await in_thread(partial(work, scope.cancel), "waited for") == "done"
+    assert scope.cancel_called
+    assert not scope.cancelled_caught
+
+
+async def test_a_task_that_is_cancelled_leaves_its_thread() -> None:
+    release = threading.Event()
+    task = asyncio.create_task(in_thread(release.wait, "left"))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task], timeout=HANGS)
+    assert task.cancelled()
+    release.set()

@@ -8,7 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from kafkaio._runtime.supervisor import Supervisor, TaskScope
+from kafkaio._runtime.scopes import CancelScope
+from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
 
@@ -389,8 +390,8 @@ async def test_the_fixture_knows_the_fault() -> None:
 
 @pytest.mark.usefixtures("anyio_knows_no_loop")
 async def test_a_task_scope_is_made_and_cancelled_anywhere() -> None:
-    scopes: list[TaskScope] = []
-    await in_a_callback(lambda: scopes.append(TaskScope()))
+    scopes: list[CancelScope] = []
+    await in_a_callback(lambda: scopes.append(CancelScope()))
     [scope] = scopes
     asyncio.get_running_loop().call_soon(scope.cancel)
     with scope:
@@ -401,7 +402,7 @@ async def test_a_task_scope_is_made_and_cancelled_anywhere() -> None:
 async def test_a_task_scope_that_is_cancelled_early_cancels_when_it_is_entered() -> (
     None
 ):
-    scope = TaskScope()
+    scope = CancelScope()
     scope.cancel()
     with scope:
         await forever()
