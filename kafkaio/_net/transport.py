@@ -6,9 +6,8 @@ import asyncio
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.socket_writer import SocketWriter, copies
@@ -16,6 +15,9 @@ from kafkaio._net.tls import TlsLayer
 from kafkaio._public import public
 from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.protocol._message import Buffer
+
+if TYPE_CHECKING:
+    from kafkaio._config.proxy import Proxy
 
 # A buffer of at least this size is written by itself: a copy costs more than a call.
 _LARGE: Final = 65_536
