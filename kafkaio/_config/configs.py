@@ -23,7 +23,6 @@ from kafkaio._config.declaration import (
     read_property,
     wrong_value,
 )
-from kafkaio._config.proxy import parse_proxy
 from kafkaio._dataclass import dataclass, fields_of
 from kafkaio._public import public
 from kafkaio.errors import ConfigurationError
@@ -1188,6 +1187,8 @@ def _check(config: ClientConfig) -> None:
     _check_sasl(config)
     _check_hosts(config.allowed_hosts)
     if config.proxy is not None:
+        from kafkaio._config.proxy import parse_proxy
+
         parse_proxy(config.proxy)
     versions_of(config.max_versions)
     context: object = config.ssl_context

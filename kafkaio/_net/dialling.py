@@ -15,9 +15,8 @@ import asyncio
 import socket
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.race import STAGGER, Attempt, Race
 from kafkaio._net.resolver import Address, Resolver
@@ -34,6 +33,9 @@ from kafkaio._net.transport import (
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.scopes import CancelScope
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
+
+if TYPE_CHECKING:
+    from kafkaio._config.proxy import Proxy
 
 #: Seconds that a proxy has for one address before the next is tried beside it: it makes
 #: two connections.

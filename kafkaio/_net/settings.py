@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from kafkaio._config import ClientConfig
 from kafkaio._config.configs import AllowedHosts, versions_of
 from kafkaio._config.declaration import given
-from kafkaio._config.proxy import Proxy, parse_proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
@@ -27,6 +26,7 @@ from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
+    from kafkaio._config.proxy import Proxy
     from kafkaio.security._login import LoginPort
 
 SOFTWARE_NAME: Final = "kafkaio"
@@ -209,6 +209,8 @@ def _proxy(url: str | None) -> Proxy | None:
             )
     # Loaded now, and not while an attempt to connect is timed.
     import_module("kafkaio._net.tunnel")
+    from kafkaio._config.proxy import parse_proxy
+
     return parse_proxy(url)
 
 

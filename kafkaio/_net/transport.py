@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.socket_writer import Output
@@ -15,6 +14,9 @@ from kafkaio._net.tls import TlsLayer
 from kafkaio._public import public
 from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.protocol._message import Buffer
+
+if TYPE_CHECKING:
+    from kafkaio._config.proxy import Proxy
 
 # The first bytes of a TLS alert, read as a length.
 _TLS_ALERT: Final = b"\x15\x03"

@@ -34,7 +34,7 @@ def _system_bits(count: int) -> int:
 
 
 def _system_roll() -> float:
-    return _system_bits(53) / (1 << 53)
+    return (int.from_bytes(os.urandom(7)) >> 3) / (1 << 53)
 
 
 _sources = _Sources(time.time_ns, _system_roll, _system_bits)
