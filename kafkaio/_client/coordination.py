@@ -95,7 +95,8 @@ class CoordinatorRpc:
         # The same for messages: it is never forgotten.
         self._last_node_id: int | None = None
         # The answers that are awaited until a deadline. One timer serves all of them:
-        # it is not set again for each request, but when it has fired.
+        # it is not set again for each request, but when it has fired. It may fire after
+        # the owner has ended, so it refers to this object weakly.
         self._deadlines: dict[asyncio.Future[Any], float] = {}
         self._timer = Timer(weakly(self._give_up))
 

@@ -290,6 +290,29 @@ async def test_what_a_closed_connection_refuses_was_not_sent(
     assert not sent
 
 
+async def test_each_call_ends_at_its_own_deadline(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.END_TXN, HANG)
+    ended: list[float] = []
+    async with started(cluster) as client:
+        rpc = CoordinatorRpc(client, TRANSACTION, "t")
+        connection = await rpc.connection(ConnectionClass.SHARED, now() + 5)
+        began = now()
+
+        async def call(seconds: float) -> None:
+            with pytest.raises(RequestTimeout, match="has not answered EndTxn"):
+                await rpc.call_on(
+                    connection, REQUEST, timeout=50, deadline=began + seconds
+                )
+            ended.append(round(now() - began, 2))
+
+        # The timer is set, set for an earlier one, and fires for each in turn.
+        await asyncio.gather(call(3), call(1), call(2))
+        assert ended == [1, 2, 3]
+        # And it is set anew by the next call after all have ended.
+        await call(4)
+    assert ended == [1, 2, 3, 4]
+
+
 async def test_one_who_is_cancelled_knows_that_it_was_sent(
     cluster: FakeCluster,
 ) -> None:

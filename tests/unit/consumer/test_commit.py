@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
@@ -97,6 +98,37 @@ async def test_commit_takes_everything_that_was_handed_out(
             commits = len(logs.commits)
             await consumer.commit()  # nothing was handed out since
             assert len(logs.commits) == commits
+
+
+class NeverWaits:
+    """An offset store that answers without a turn of the event loop."""
+
+    def __init__(self) -> None:
+        self.stored: dict[TopicPartition, OffsetAndMetadata] = {}
+
+    async def load(
+        self, group: GroupMetadata, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        return self.stored
+
+    async def commit(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        self.stored |= offsets
+
+
+@pytest.mark.parametrize("store", [None, NeverWaits()])
+async def test_the_wait_for_a_broker_is_a_turn_of_the_loop(
+    store: NeverWaits | None, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    five(logs)
+    options = {**GROUP, "enable_auto_commit": False, "offset_store": store}
+    async with make(**options) as consumer:
+        await anext(consumer)
+        consumer._core.time_slice.end = 0.0
+        await consumer.commit()
+        # A store may not have waited: the reader still owes the others a turn.
+        assert consumer._core.time_slice.is_over == (store is not None)
 
 
 async def test_partitions_are_committed_alone(
