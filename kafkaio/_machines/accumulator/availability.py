@@ -68,6 +68,8 @@ class NodeState:
             connections broke under larger ones.
         request_size: bytes of the largest request that is useful.
         latest: the request that was sent last.
+        next_at: when a request that is not full should follow it, while it is in
+            flight.
     """
 
     __slots__ = (
@@ -86,6 +88,7 @@ class NodeState:
         "is_met",
         "largest",
         "latest",
+        "next_at",
         "request_size",
     )
 
@@ -93,6 +96,7 @@ class NodeState:
         self._limits = limits
         self.request_size: int = limits.max_request_size
         self.latest: Flight = (0.0, 0, 0)
+        self.next_at: float = 0.0
         self._bytes_in_flight = 0
         # Seconds of a round trip, without time in queues.
         self._round_trip: float = _FOREVER
@@ -128,18 +132,6 @@ class NodeState:
         if self._ready_since is None:
             self._ready_since = now
 
-    @property
-    def next_at(self) -> float:
-        """When a request that is not full should follow the last one.
-
-        To a distant broker, requests are few in a round trip. Sent with each batch that
-        is full, all of them would be on their way at its begin, and small; what comes
-        later would wait for the first answer. So they are spread over the round trip.
-        """
-        if self.request_size <= self._limits.max_request_size:
-            return 0.0
-        return self.latest[0] + self._round_trip / self._limits.max_in_flight
-
     def sent(self, now: float, partitions: int, size: int) -> None:
         """Note that a request of ``size`` bytes was sent, with so many batches."""
         if not self.in_flight:
@@ -149,6 +141,11 @@ class NodeState:
         self._ready_since = None
         self._bytes_in_flight += size
         self.latest = (now, size, self._bytes_in_flight)
+        # To a distant broker, requests are few in a round trip. Sent with each batch
+        # that is full, all of them would be on their way at its begin, and small; what
+        # comes later would wait for the first answer. So they are spread over it.
+        if self.request_size > self._limits.max_request_size:
+            self.next_at = now + self._round_trip / self._limits.max_in_flight
 
     def ended(self, now: float, flight: Flight) -> None:
         """Note that a request was lost, or has no answer."""
