@@ -1,8 +1,9 @@
 # The header of a batch, and the cursor over its records.
 
-from kafkaio._records._layout import Origin
+from kafkaio._records._layout import ATTRIBUTES_OFFSET, Origin
 from kafkaio._records.compression import Compression
 
+cdef Py_ssize_t ATTRIBUTES_AT = ATTRIBUTES_OFFSET
 cdef tuple CODECS = tuple(Compression)
 cdef Py_ssize_t CODEC_COUNT = len(CODECS)
 cdef object new_tuple = tuple.__new__
@@ -96,6 +97,11 @@ cdef class BatchHeader:
         if not self._held.is_own():
             self._data = bytes(self._data)
             self._held = Held(self._data)
+
+    def computed_checksum(self):
+        """Compute the checksum of the bytes that it covers."""
+        cdef Py_ssize_t size = self._held.size() - ATTRIBUTES_AT
+        return kafkaio_crc(0, self._held.start() + ATTRIBUTES_AT, <size_t>size, 1)
 
     def origin(self, topic, partition, int64_t start_offset):
         """Return the facts that the batch's records share, for the decoder."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 
+from kafkaio._records._crc import crc32c
 from kafkaio._records._cursor import RecordCursor
 from kafkaio._records._layout import (
+    ATTRIBUTES_OFFSET,
     BATCH_HEADER,
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -133,6 +135,10 @@ class BatchHeader:
         """Copy the batch's bytes, so that ``data`` is no longer referred to."""
         if not isinstance(self._data, bytes):
             self._data = bytes(self._data)
+
+    def computed_checksum(self) -> int:
+        """Compute the checksum of the bytes that it covers."""
+        return crc32c(memoryview(self._data)[ATTRIBUTES_OFFSET:])
 
     def origin(self, topic: str, partition: int, start_offset: int) -> Origin:
         """Return the facts that the batch's records share, for the decoder."""

@@ -77,6 +77,7 @@ from kafkaio.errors import CorruptRecord
 Batch: TypeAlias = RecordBatch | LegacyBatch
 
 _PREFIX = struct.Struct(">qi")
+_LENGTH_AND_MAGIC = struct.Struct(">8x i 4x b")
 _MIN_LENGTH = BATCH_HEADER_SIZE - LENGTH_END
 # The base offset, the delta of the last offset, and the number of records.
 _EXTENT = struct.Struct(">q 15x i 30x i")
@@ -110,14 +111,19 @@ def read_batches(
     decompressor = decompressor or Decompressor()
     position = 0
     while True:
-        size = _size_at(view, position)
+        # The length and the magic byte stand at the same place in every format.
+        if len(view) - position > MAGIC_OFFSET:
+            length, magic = _LENGTH_AND_MAGIC.unpack_from(view, position)
+        else:
+            length = magic = -1
+        is_usual = magic == 2 and length >= _MIN_LENGTH
+        size = LENGTH_END + length if is_usual else _size_at(view, position)
         # A broker cuts the last batch at the limit of bytes: that is not an error.
         if size is None or position + size > len(view):
             return
         raw = view[position : position + size]
-        # The magic byte stands at the same place in every format.
         batch: Batch
-        if raw[MAGIC_OFFSET] == 2:
+        if is_usual:
             batch = RecordBatch(raw, decompressor, max_decompressed)
         else:
             batch = LegacyBatch(bytes(raw), decompressor, max_decompressed)

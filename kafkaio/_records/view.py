@@ -6,13 +6,8 @@ object and an attribute access per batch.
 
 from __future__ import annotations
 
-from kafkaio._records._impl import (
-    BatchHeader,
-    ColumnsBuilder,
-    RecordCursor,
-    crc32c,
-)
-from kafkaio._records._layout import ATTRIBUTES_OFFSET, BATCH_HEADER_SIZE, NO_END
+from kafkaio._records._impl import BatchHeader, ColumnsBuilder, RecordCursor
+from kafkaio._records._layout import BATCH_HEADER_SIZE, NO_END
 from kafkaio._records.compression import (
     DEFAULT_LIMIT,
     BytesLike,
@@ -105,7 +100,7 @@ class RecordBatch(BatchHeader, ReadableBatch):
         Raises:
             CorruptRecord: the checksum is wrong.
         """
-        actual = crc32c(memoryview(self._data)[ATTRIBUTES_OFFSET:])
+        actual = self.computed_checksum()
         if actual != self.checksum:
             raise CorruptRecord(
                 f"the batch at offset {self.base_offset} has the checksum "

@@ -157,7 +157,8 @@ class PartitionBuffer(Generic[TagT]):
     @property
     def handed(self) -> int:
         """Number of records of the chunk that were handed out."""
-        return self.count - self.left
+        chunk = self.chunk
+        return self.count if chunk is None else self.count - chunk.remaining
 
     @property
     def is_empty(self) -> bool:

@@ -179,7 +179,8 @@ class Chunks:
         ready = self._buffers.ready
         while ready and (among is None or self._buffers.turn_to(among)):
             buffer = ready[0]
-            is_open = bool(buffer.left) or self._open(buffer)
+            cursor = buffer.chunk
+            is_open = (cursor is not None and cursor.remaining) or self._open(buffer)
             if is_open and buffer.undeserialized is None:
                 self._progress.begin(buffer, self._progress.turn)
                 return True
@@ -192,14 +193,16 @@ class Chunks:
 
     def turn_over(self, buffer: PartitionBuffer) -> None:
         """End the turn of a partition, after a chunk or a run of chunks."""
-        if buffer.left:
+        chunk = buffer.chunk
+        if chunk is not None and chunk.remaining:
             self._progress.leave_partition(buffer.tp)
         else:
             self._close(buffer)
         ready = self._buffers.ready
         if ready and ready[0] is buffer:
             ready.rotate(-1)
-        self._buffers.drop_if_empty(buffer)
+        if not buffer.batches:
+            self._buffers.drop_if_empty(buffer)
 
     def bring_forward(self, max_records: int) -> None:
         """Let a partition that has that many records be next, if there is one."""

@@ -90,10 +90,6 @@ class Turn:
         self.begun_at: int = 0
         self.synced: tuple[int, int] = (-1, -1)
 
-    def end(self) -> None:
-        """Let the handout take no more records."""
-        self.buffer = self.handout.cursor = None
-
     def finish(self) -> None:
         """Finish the records that were handed out in this turn."""
         if (cursor := self.handout.cursor) is not None:
@@ -194,9 +190,11 @@ class ReadProgress:
 
     def leave_partition(self, tp: TopicPartition) -> None:
         """Let no handout take more of the chunk of this partition."""
-        chunk = self.turn.buffer
+        turn = self.turn
+        chunk = turn.buffer
         if chunk is not None and chunk.tp == tp:
-            self.leave()
+            self.sync(tp)
+            self._end(turn)
         if self._lanes:
             self._leave_lane(tp)
 
@@ -207,11 +205,12 @@ class ReadProgress:
 
     def _end(self, turn: Turn) -> None:
         chunk = turn.buffer
-        turn.end()
+        turn.buffer = turn.handout.cursor = None
         if chunk is not None:
-            self._taken += chunk.handed
-            if self.on_handed is not None and chunk.handed > turn.begun_at:
-                self.on_handed(chunk.tp, chunk.handed - turn.begun_at)
+            handed = chunk.handed
+            self._taken += handed
+            if self.on_handed is not None and handed > turn.begun_at:
+                self.on_handed(chunk.tp, handed - turn.begun_at)
 
     def interrupt(self) -> None:
         """Make the next step of each lane one that may wait."""

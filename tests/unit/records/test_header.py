@@ -52,6 +52,9 @@ def story(codec: ModuleType, data: bytes) -> object:
     told: list[object] = [getattr(header, name) for name in NAMES]
     told += [type(fact) for fact in told]
     told.append(header.origin("orders", 3, 5))
+    told.append(header.computed_checksum())
+    header.detach()
+    told.append(header.computed_checksum())
     for position in (0, 61, len(data), len(data) + 1):
         try:
             cursor = header.cursor(data, position, "orders", 3, 5)
