@@ -105,7 +105,7 @@ async def copy(
     copied since the last commit may be copied again. With --exactly-once nothing is.
 
     With --raw, batches are neither decompressed nor compressed again, and the number of
-    the partition is kept. Where batches are large that takes about half of the CPU.
+    the partition is kept. Where batches are large that takes about a fifth of the CPU.
     """
     from kafkaio._cli.records.ranges import ReadPlan, begin
 

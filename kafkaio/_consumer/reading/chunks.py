@@ -435,7 +435,10 @@ class Chunks:
         # The first batch may have been left out, and a later one reach beyond the end.
         if found is None or found[0].next_offset > end:
             return None
-        return self._hand_out_raw(buffer, *found)
+        try:
+            return self._hand_out_raw(buffer, *found)
+        except (CorruptRecord, RecordTooLarge):
+            return None  # the read finds it again
 
     def _fetch_again(self, buffer: PartitionBuffer) -> None:
         # From the position, which is in the middle of a batch.
@@ -488,12 +491,13 @@ class Chunks:
             batch, isolation, _ = buffer.batches[0]
             position = self._positions[tp].position
             end = self._ends.get(tp)
-            if end is not None and max(position, batch.base_offset) >= end:
-                self._reach_end(buffer, end)
-                return None
-            is_sound = not self._checks_crcs
+            is_sound = True
             try:
-                if not is_sound:
+                if end is not None and _begins_at(end, batch, position):
+                    self._reach_end(buffer, end)
+                    return None
+                if self._checks_crcs:
+                    is_sound = False
                     # Now, and not on arrival: its bytes pass through the processor's
                     # cache once.
                     batch.check_crc()
@@ -501,8 +505,8 @@ class Chunks:
                 # The filter sees every batch in order, even one that the position has
                 # passed, because markers change its state.
                 is_wanted = isolation.passes(batch) and batch.next_offset > position
-            except CorruptRecord as error:
-                if is_sound:
+            except (CorruptRecord, RecordTooLarge) as error:
+                if is_sound or isinstance(error, RecordTooLarge):
                     self._break(buffer, error)
                 else:
                     unreadable(error, batch, tp, position, is_sound=False)
@@ -608,6 +612,12 @@ class Chunks:
             self._positions.fetch_again(buffer.tp)
             raise failure.error
         self._listener.reset_position(failure.point.tp)
+
+
+def _begins_at(end: int, batch: RecordBatch | LegacyBatch, position: int) -> bool:
+    """Whether what is to be read of a batch begins at an offset, or after it."""
+    # In that order: the base offset of formats 0 and 1 is among the compressed bytes.
+    return position >= end or (batch.next_offset > end and batch.base_offset >= end)
 
 
 def _before(chunk: RecordCursor, end: int) -> RecordCursor:

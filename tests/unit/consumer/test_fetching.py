@@ -552,6 +552,27 @@ async def test_an_old_message_that_cannot_be_decompressed(
         assert await offsets(consumer, 1) == [2]
 
 
+@pytest.mark.parametrize("until", [None, {ONE: 3}])
+async def test_an_old_message_whose_offsets_cannot_be_read_is_no_raw_batch(
+    logs: FakeLogs, make: MakeConsumer, until: Any
+):
+    fill(logs, count=3)
+    log = logs.log("one")
+    base, last, timestamp, _ = log.batches[1]
+    # The offset of its first record is among the compressed bytes.
+    log.batches[1] = (base, last, timestamp, message(1, 1, b"?" * 50, attributes=1))
+    async with make(**FIRST) as consumer:
+        batches = consumer.raw_batches(until=until)
+        assert (await anext(batches)).first_offset == 0
+        for _ in range(2):
+            with pytest.raises(CorruptRecord, match="gzip") as caught:
+                await anext(batches)
+            assert (caught.value.topic_partition, caught.value.offset) == (ONE, 1)
+            assert await consumer.position(ONE) == 1
+        consumer.seek(ONE, caught.value.next_offset)
+        assert (await anext(batches)).first_offset == 2
+
+
 async def test_a_broker_that_is_too_old_is_told_at_once(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
