@@ -154,6 +154,9 @@ class Connection:
         on_lost: called once when the connection, if it was ready, has ended.
         sasl: how it authenticates; None if it does not.
         budget: large answers wait for it; None for a budget of its own.
+
+    Attributes:
+        clock: the clock of the loop: a hot path need not ask which loop runs.
     """
 
     def __init__(  # noqa: PLR0913 - what all connections of a client share
@@ -179,6 +182,7 @@ class Connection:
         self._transport: TransportPort | None = None
         self._peer = identity.peer
         self._loop = asyncio.get_running_loop()
+        self.clock: Callable[[], float] = self._loop.time
         # Invariant: exactly the tickets that the machine has not ended, without those
         # of the handshake. A future whose caller was cancelled stays until its answer
         # comes, because the broker answers in order.
@@ -190,11 +194,8 @@ class Connection:
         # The transport while it closes, and a future that is done when it has closed.
         self._closing: TransportPort | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
-        #: The clock of the loop: a hot path need not ask which loop runs.
-        self.clock: Callable[[], float] = self._loop.time
         self._timer = Timer(self._expire)
-        self._requests = 0
-        self._bytes_sent = 0
+        self._requests = self._bytes_sent = 0
         # Requests without an answer when the connection ended; None before that.
         self._unanswered: int | None = None
         #: Whether the broker hung up in the way in which brokers reject clients: during
