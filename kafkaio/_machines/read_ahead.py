@@ -45,20 +45,18 @@ class ReadAhead:
     def _least(self) -> int:
         return max(1, self.limit * _FEW // ANSWERS)
 
-    def answered(self, size: int, room: int, *, is_awaited: bool) -> bool:
-        """Note an answer with records.
+    def answered(self, *, is_awaited: bool) -> bool:
+        """Note a large answer: one that used much of its room.
+
+        Small ones say nothing: a deeper buffer gains nothing for a reader that waits
+        for a few new records.
 
         Args:
-            size: the bytes of its records.
-            room: the most bytes that it could bring. A deeper buffer gains nothing for
-                a reader that waits for a few new records.
             is_awaited: whether the reader had nothing to read, or waits for more.
 
         Returns:
             Whether the size has changed.
         """
-        if 2 * size < room:
-            return False
         # For the first answer every reader waits.
         if not self._has_begun:
             self._has_begun = True

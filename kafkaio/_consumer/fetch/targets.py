@@ -287,10 +287,10 @@ class FetchTargets:
     def answered(self, node_id: int, size: int) -> None:
         """Note an answer of so many bytes, before its records are buffered."""
         loop, records = self._loops.get(node_id), self._records
-        if loop is None or not size:
-            return
+        if loop is None or 2 * size < loop.reserved or not size:
+            return  # it says nothing about the reader
         is_awaited = records.is_awaited() or not records.buffers.has_any
-        if self._ahead.answered(size, loop.reserved, is_awaited=is_awaited):
+        if self._ahead.answered(is_awaited=is_awaited):
             self._changes += 1  # so did the share of each partition
 
     def room(self) -> int:

@@ -359,6 +359,16 @@ async def test_a_reader_that_waits_gets_all_of_the_buffer(
         assert consumer._core.fetcher._targets._ahead.size == 20_000
 
 
+async def test_a_reader_that_waits_for_a_few_records_does_not(
+    logs: FakeLogs, make: MakeConsumer
+):
+    async with make(**FIRST, fetch_buffer_bytes=20_000) as consumer:
+        for n in range(5):
+            fill(logs, count=1)
+            assert await offsets(consumer, 1) == [n]
+        assert consumer._core.fetcher._targets._ahead.size == 12_000
+
+
 @pytest.mark.parametrize(
     ("options", "limit"),
     [

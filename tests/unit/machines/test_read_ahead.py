@@ -9,7 +9,7 @@ from kafkaio._machines.read_ahead import ReadAhead
 
 def begun() -> ReadAhead:
     made = ReadAhead(50)
-    assert not made.answered(10, 10, is_awaited=True)
+    assert not made.answered(is_awaited=True)
     return made
 
 
@@ -18,37 +18,26 @@ def test_three_answers_of_five_at_first():
     assert made.size == 30
     assert repr(made) == "<ReadAhead 30 of 50 bytes>"
     for _ in range(20):
-        assert not made.answered(10, 10, is_awaited=False)
+        assert not made.answered(is_awaited=False)
     assert made.size == 30
 
 
 def test_all_of_the_buffer_once_the_reader_waits_for_a_large_answer():
     made = begun()
-    assert made.answered(5, 10, is_awaited=True)
+    assert made.answered(is_awaited=True)
     assert made.size == 50
-    assert not made.answered(10, 10, is_awaited=True)
-
-
-def test_small_answers_say_nothing():
-    made = ReadAhead(50)
-    for _ in range(20):
-        assert not made.answered(4, 10, is_awaited=True)
-    assert made.size == 30
-    # Not even that the reader has begun.
-    assert not made.answered(10, 10, is_awaited=True)
-    assert made.size == 30
+    assert not made.answered(is_awaited=True)
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_part_again_after_many_answers_without_a_wait(interrupted: bool):
     made = begun()
-    assert made.answered(10, 10, is_awaited=True)
+    assert made.answered(is_awaited=True)
     for _ in range(9):
-        assert not made.answered(10, 10, is_awaited=False)
-        assert not made.answered(1, 10, is_awaited=False)
+        assert not made.answered(is_awaited=False)
     if interrupted:
-        assert not made.answered(10, 10, is_awaited=True)
-    assert made.answered(10, 10, is_awaited=False) is not interrupted
+        assert not made.answered(is_awaited=True)
+    assert made.answered(is_awaited=False) is not interrupted
     assert made.size == (50 if interrupted else 30)
 
 
