@@ -173,7 +173,7 @@ def check(message: Message) -> None:
     Raises:
         ProtocolError: names the first that is out of bounds.
     """
-    # Looked up here first, because it runs for each answer of each request.
+    # A loop of its own, because it runs for each answer of each request.
     plans = _PLANS.get(type(message))
     if plans is None:
         plans = _plans_for(type(message))
@@ -181,7 +181,8 @@ def check(message: Message) -> None:
         return
     waiting: list[Struct] = [message]
     while waiting:
-        _check_some(waiting, plans)
+        struct = waiting.pop()
+        _check_struct(struct, plans[type(struct)], waiting)
 
 
 def check_in_slices(message: Message) -> Iterator[None]:
@@ -191,39 +192,31 @@ def check_in_slices(message: Message) -> Iterator[None]:
         return
     waiting: list[Struct] = [message]
     while True:
-        _check_some(waiting, plans)
-        if not waiting:
-            return
+        for _ in range(_SLICE):
+            struct = waiting.pop()
+            _check_struct(struct, plans[type(struct)], waiting)
+            if not waiting:
+                return
         yield
 
 
-def _check_some(waiting: list[Struct], plans: Mapping[type[Struct], _Plan]) -> None:
-    """Check the numbers of a slice of structs, and add the structs in them."""
-    # In a loop, because calls would take longer than what most structs need.
-    for _ in range(_SLICE):
-        struct = waiting.pop()
-        plan = plans[type(struct)]
-        for name, bound in plan.numbers:
-            number = getattr(struct, name)
-            if not bound.least <= number <= bound.most:
-                _refuse(struct, name, bound, number)
-        if plan.arrays:
-            _check_arrays(struct, plan.arrays)
-        for name in plan.lists:
-            waiting += getattr(struct, name) or ()
-        for name in plan.structs:
-            inner = getattr(struct, name)
-            if inner is not None:
-                waiting.append(inner)
-        if not waiting:
-            return
-
-
-def _check_arrays(struct: Struct, arrays: tuple[tuple[str, Bound], ...]) -> None:
-    for name, bound in arrays:
-        for number in getattr(struct, name) or ():
-            if not bound.least <= number <= bound.most:
-                _refuse(struct, name, bound, number)
+def _check_struct(struct: Struct, plan: _Plan, waiting: list[Struct]) -> None:
+    """Check the numbers of one struct, and add the structs in it to those waiting."""
+    for name, bound in plan.numbers:
+        number = getattr(struct, name)
+        if not bound.least <= number <= bound.most:
+            _refuse(struct, name, bound, number)
+    if plan.arrays:
+        for name, bound in plan.arrays:
+            for number in getattr(struct, name) or ():
+                if not bound.least <= number <= bound.most:
+                    _refuse(struct, name, bound, number)
+    for name in plan.lists:
+        waiting += getattr(struct, name) or ()
+    for name in plan.structs:
+        inner = getattr(struct, name)
+        if inner is not None:
+            waiting.append(inner)
 
 
 def _refuse(struct: Struct, name: str, bound: Bound, value: int) -> None:
