@@ -26,7 +26,7 @@ class TaskGroup:
     __slots__ = ("_ended", "_errors", "_tasks", "cancel_scope")
 
     def __init__(self) -> None:
-        self.cancel_scope = CancelScope()
+        self.cancel_scope: CancelScope = CancelScope()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._errors: list[BaseException] = []
         # Done when no child is left; only while the block waits for that.

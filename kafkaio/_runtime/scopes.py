@@ -82,8 +82,8 @@ class CancelScope:
     def __init__(self, *, deadline: float = inf, shield: bool = False) -> None:
         self._deadline = deadline
         self._shield: Final = shield
-        self.cancel_called = False
-        self.cancelled_caught = False
+        self.cancel_called: bool = False
+        self.cancelled_caught: bool = False
         # While it is entered: the task, the scope around it in that task or in the task
         # that has the group, and how many cancellations the task had then.
         self._host: asyncio.Task[object] | None = None
