@@ -24,6 +24,8 @@ from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import TopicPartition
 
 _FOREVER = float("inf")
+#: Requests in flight to a distant broker from which on the next keeps its distance.
+_UNSPACED = 2
 
 
 class Outlook(NamedTuple):
@@ -133,7 +135,8 @@ class Outbox:
 
     def _is_early(self, node_id: int, node: NodeState, now: float) -> bool:
         """Whether a request to a distant broker should wait for more batches."""
-        if not node.in_flight:
+        # A second one does not wait: few records are to arrive in one round trip.
+        if node.in_flight < _UNSPACED:
             return False
         size = 0
         for queue in self._backlog.active.values():

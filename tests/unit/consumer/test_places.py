@@ -68,7 +68,7 @@ async def test_seeking(logs: FakeLogs, make: MakeConsumer):
 async def test_a_seek_while_a_fetch_is_under_way(logs: FakeLogs, make: MakeConsumer):
     fill(logs)
     async with make(assign=[ONE]) as consumer:  # at the end
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.9)  # not as long as two fetches wait
         consumer.seek(ONE, 2)
         logs.append("one", 0, b"5")  # answers the fetch from the old position
         assert [(await anext(consumer)).offset for _ in range(4)] == [2, 3, 4, 5]

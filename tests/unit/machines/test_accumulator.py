@@ -248,7 +248,7 @@ def test_requests_to_a_distant_broker_follow_at_intervals() -> None:
     limits = replace(
         LARGE, batch_size=1_000_000, buffer_memory=40_000_000, may_grow=True
     )
-    h = Harness({"t": [0] * 6}, limits)
+    h = Harness({"t": [0] * 7}, limits)
     h.put(0)
     h.acc.completion.acknowledged(h.take(), 0, -1)
     state = h.acc.availability.node(0)
@@ -256,7 +256,11 @@ def test_requests_to_a_distant_broker_follow_at_intervals() -> None:
     h.answer(0.05)
     assert state.request_size == 5_000_000
     h.put(0, b"x" * 900_000)
-    # Nothing is in flight: there is no reason to wait.
+    # Nothing is in flight: there is no reason to wait. A second one does not, either.
+    assert h.acc.outbox.outlook(0.06).nodes == (0,)
+    h.take(now=0.06)
+    h.put(6, b"x" * 900_000)
+    h.put(6, b"x" * 900_000)
     assert h.acc.outbox.outlook(0.06).nodes == (0,)
     h.take(now=0.06)
     h.put(1, b"x" * 900_000)
