@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
+from kafkaio import _config
 from kafkaio._arguments import (
     check_group,
     level_of,
@@ -36,7 +37,6 @@ from kafkaio.types import (
 
 if TYPE_CHECKING:
     from kafkaio._client.offsets import Moment
-    from kafkaio._config.options import ClientOptions
 
 
 @public("kafkaio")
@@ -69,7 +69,7 @@ class Client(Closeable):
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         *,
         observer: object | None = None,
-        **options: Unpack[ClientOptions],
+        **options: Unpack[_config.ClientOptions],
     ) -> None:
         config = with_client_id(ClientConfig.of(bootstrap_servers, options), "client")
         self._set_up(Cluster(config, observer))

@@ -58,10 +58,8 @@ class OptionsSignature:
 
 
 def _signature_of(owner: type) -> inspect.Signature:
-    from kafkaio._config import options  # the constructors have them for types alone
-
     constructor = inspect.getattr_static(owner, "__init__")
     try:
-        return inspect.signature(constructor, locals=vars(options), eval_str=True)
+        return inspect.signature(constructor, eval_str=True)
     except NameError:  # a name that is imported for type checkers alone
         return inspect.signature(constructor)

@@ -35,6 +35,7 @@ from typing import (
 )
 from uuid import UUID
 
+from kafkaio import _config
 from kafkaio._arguments import (
     check_topic,
     count_of,
@@ -102,7 +103,6 @@ from kafkaio.types import (
 
 if TYPE_CHECKING:
     from kafkaio._client.log_ranges import Bound, Edge
-    from kafkaio._config.options import ConsumerOptions
     from kafkaio._consumer.parallel.dead_letter import DeadLetter
     from kafkaio._consumer.parallel.lanes import LaneIterator
     from kafkaio._consumer.parallel.ports import (
@@ -191,7 +191,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         on_revoked: PartitionsCallback | None = None,
         on_lost: PartitionsCallback | None = None,
         observer: object | None = None,
-        **options: Unpack[ConsumerOptions],
+        **options: Unpack[_config.ConsumerOptions],
     ) -> None: ...
 
     @overload
@@ -209,7 +209,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             AsyncDeserializer[K_co] | PlainDeserializer[K_co] | None
         ) = None,
         value_deserializer: AsyncDeserializer[V_co],
-        **options: Unpack[ConsumerOptions],
+        **options: Unpack[_config.ConsumerOptions],
     ) -> None: ...
 
     @overload
@@ -225,7 +225,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         observer: object | None = None,
         key_deserializer: AsyncDeserializer[K_co],
         value_deserializer: DeserializerLike[V_co] | None = None,
-        **options: Unpack[ConsumerOptions],
+        **options: Unpack[_config.ConsumerOptions],
     ) -> None: ...
 
     @overload
@@ -241,7 +241,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         observer: object | None = None,
         key_deserializer: DeserializerLike[K_co] | None = None,
         value_deserializer: DeserializerLike[V_co] | None = None,
-        **options: Unpack[ConsumerOptions],
+        **options: Unpack[_config.ConsumerOptions],
     ) -> None: ...
 
     @overload
@@ -257,7 +257,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         observer: object | None = None,
         key_deserializer: DeserializerLike[K_co] | None = None,
         value_deserializer: DeserializerLike[V_co] | None = None,
-        **options: Unpack[ConsumerOptions],
+        **options: Unpack[_config.ConsumerOptions],
     ) -> None: ...
 
     def __init__(  # noqa: PLR0913
@@ -272,7 +272,7 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
         observer: object | None = None,
         key_deserializer: DeserializerLike[object] | None = None,
         value_deserializer: DeserializerLike[object] | None = None,
-        **options: Unpack[ConsumerOptions],
+        **options: Unpack[_config.ConsumerOptions],
     ) -> None:
         deserializers = {
             "key_deserializer": key_deserializer,

@@ -19,6 +19,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 from uuid import UUID
 
+from kafkaio import _config
 from kafkaio._arguments import seconds_of, topic_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
@@ -68,7 +69,6 @@ from kafkaio.types import Headers, Metric, NewRecord, RecordMetadata, TopicParti
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkaio._config.options import ProducerOptions
     from kafkaio._producer.raw import RawDelivery
     from kafkaio._producer.transaction import Transaction
     from kafkaio._producer.transaction_manager import TransactionManager
@@ -156,7 +156,7 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         key_serializer: SerializerLike[K_contra] | None = None,
         value_serializer: SerializerLike[V_contra] | None = None,
         observer: object | None = None,
-        **options: Unpack[ProducerOptions],
+        **options: Unpack[_config.ProducerOptions],
     ) -> None:
         serializers = {
             "key_serializer": key_serializer,

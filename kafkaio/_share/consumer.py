@@ -16,9 +16,10 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
-from typing import TYPE_CHECKING, Self, Unpack, overload
+from typing import Self, Unpack, overload
 from uuid import UUID
 
+from kafkaio import _config
 from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
@@ -55,9 +56,6 @@ from kafkaio.serde import (
     ReadableTopic,
 )
 from kafkaio.types import Metric, TopicPartition
-
-if TYPE_CHECKING:
-    from kafkaio._config.options import ShareConsumerOptions
 
 
 @public("kafkaio")
@@ -124,7 +122,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         *,
         topics: ReadableTopic[K_co, V_co] | Collection[ReadableTopic[K_co, V_co]],
         observer: object | None = None,
-        **options: Unpack[ShareConsumerOptions],
+        **options: Unpack[_config.ShareConsumerOptions],
     ) -> None: ...
 
     @overload
@@ -138,7 +136,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
             AsyncDeserializer[K_co] | PlainDeserializer[K_co] | None
         ) = None,
         value_deserializer: AsyncDeserializer[V_co],
-        **options: Unpack[ShareConsumerOptions],
+        **options: Unpack[_config.ShareConsumerOptions],
     ) -> None: ...
 
     @overload
@@ -150,7 +148,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         observer: object | None = None,
         key_deserializer: AsyncDeserializer[K_co],
         value_deserializer: DeserializerLike[V_co] | None = None,
-        **options: Unpack[ShareConsumerOptions],
+        **options: Unpack[_config.ShareConsumerOptions],
     ) -> None: ...
 
     @overload
@@ -162,7 +160,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         observer: object | None = None,
         key_deserializer: DeserializerLike[K_co] | None = None,
         value_deserializer: DeserializerLike[V_co] | None = None,
-        **options: Unpack[ShareConsumerOptions],
+        **options: Unpack[_config.ShareConsumerOptions],
     ) -> None: ...
 
     @overload
@@ -174,7 +172,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         observer: object | None = None,
         key_deserializer: DeserializerLike[K_co] | None = None,
         value_deserializer: DeserializerLike[V_co] | None = None,
-        **options: Unpack[ShareConsumerOptions],
+        **options: Unpack[_config.ShareConsumerOptions],
     ) -> None: ...
 
     def __init__(
@@ -185,7 +183,7 @@ class ShareConsumer(Closeable, Generic[K_co, V_co]):
         observer: object | None = None,
         key_deserializer: DeserializerLike[object] | None = None,
         value_deserializer: DeserializerLike[object] | None = None,
-        **options: Unpack[ShareConsumerOptions],
+        **options: Unpack[_config.ShareConsumerOptions],
     ) -> None:
         deserializers = {
             "key_deserializer": key_deserializer,

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Self, Unpack
 from uuid import UUID
 
+from kafkaio import _config
 from kafkaio._arguments import (
     seconds_of,
 )
@@ -41,9 +42,6 @@ from kafkaio.admin._users import Users
 from kafkaio.types import (
     Metric,
 )
-
-if TYPE_CHECKING:
-    from kafkaio._config.options import ClientOptions
 
 
 @public("kafkaio.admin")
@@ -115,7 +113,7 @@ class Admin(
         bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
         *,
         observer: object | None = None,
-        **options: Unpack[ClientOptions],
+        **options: Unpack[_config.ClientOptions],
     ) -> None:
         if isinstance(bootstrap_servers, Client):
             # The reference keeps the shared client alive: a client that is collected

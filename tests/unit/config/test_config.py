@@ -458,6 +458,16 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("kind", "config", "keywords"), KINDS)
+def test_containers_find_the_types_of_constructors(
+    kind: Any, config: Any, keywords: Any
+) -> None:
+    """Dependency injection asks `get_type_hints` what a constructor takes."""
+    hints = get_type_hints(kind.__init__)
+    assert hints["options"] == Unpack[keywords]
+    assert "bootstrap_servers" in hints
+
+
+@pytest.mark.parametrize(("kind", "config", "keywords"), KINDS)
 def test_signatures_show_the_options(kind: Any, config: Any, keywords: Any) -> None:
     shown = inspect.signature(kind).parameters
     types = get_type_hints(keywords, localns={"ssl": ssl})
