@@ -43,7 +43,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar, Union, Unpack
 from uuid import UUID
 
-from kafkaio import _config
 from kafkaio._arguments import count_of, level_of, partition_of, type_name
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.batch import (
@@ -83,7 +82,7 @@ except ImportError as _error:
 if TYPE_CHECKING:
     from kafkaio._client import Client
     from kafkaio._client.log_ranges import Edge, Selection
-    from kafkaio._config import ClientConfig
+    from kafkaio._config import ClientConfig, ClientOptions
     from kafkaio._fetching.ranges import RangeFetcher, RangePart
     from kafkaio._machines.ranges import RangeState
 
@@ -957,7 +956,7 @@ def read_table(  # noqa: PLR0913 - what is read, by name
     columns: ColumnChoice | None = None,
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     fetch_bytes: int = _FETCH_BYTES,
-    **options: Unpack[_config.ClientOptions],
+    **options: Unpack[ClientOptions],
 ) -> pa.Table:
     """Read topics as one Arrow table; blocks the caller, who needs no event loop.
 
@@ -1050,7 +1049,7 @@ def read_batches(  # noqa: PLR0913 - what is read, by name
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     fetch_bytes: int = _FETCH_BYTES,
     max_records: int = _MOST_RECORDS,
-    **options: Unpack[_config.ClientOptions],
+    **options: Unpack[ClientOptions],
 ) -> pa.RecordBatchReader:
     """Read topics as a reader of Arrow batches; blocks those who read from it.
 
@@ -1104,7 +1103,7 @@ async def read_table_async(  # noqa: PLR0913 - what is read, by name
     columns: ColumnChoice | None = None,
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     fetch_bytes: int = _FETCH_BYTES,
-    **options: Unpack[_config.ClientOptions],
+    **options: Unpack[ClientOptions],
 ) -> pa.Table:
     """Read topics as one Arrow table, as `read_table` does, on the running event loop.
 
@@ -1139,7 +1138,7 @@ def read_batches_async(  # noqa: PLR0913 - what is read, by name
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     fetch_bytes: int = _FETCH_BYTES,
     max_records: int = _MOST_RECORDS,
-    **options: Unpack[_config.ClientOptions],
+    **options: Unpack[ClientOptions],
 ) -> TopicReader:
     """Read topics as Arrow batches, as `read_batches` does, on the running event loop.
 
