@@ -29,8 +29,8 @@ _BATCH: Final = re.compile(
 )
 _MARKER: Final = re.compile(r"endTxnMarker: (COMMIT|ABORT)")
 _PAYLOAD: Final = re.compile(r"\| offset: (\d+) .* payload: (.*)$")
-_STATE: Final = re.compile(r'"transactionalId":"([^"]+)".*"transactionStatus":(\d+)')
-#: The states of a transaction, by their numbers.
+_STATE: Final = re.compile(r'"transactionalId":"([^"]+)".*"transactionStatus":"?(\w+)')
+#: The states of a transaction by their numbers. Before Kafka 4.4 the tool prints these.
 _STATES: Final = (
     *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
     *("CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"),
@@ -170,7 +170,8 @@ def coordinated_by_dump(lines: Iterable[str]) -> Coordinated:
 def _states(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if found := _STATE.search(line):
-            yield found[1], _STATES[int(found[2])]
+            state = found[2]
+            yield found[1], _STATES[int(state)] if state.isdigit() else state
 
 
 @dataclass

@@ -193,7 +193,7 @@ def test_open_transactions_by_batches_alone() -> None:
     ) == {("out-0", 2), ("out-1", 1)}
 
 
-def state(transactional_id: str, status: int) -> str:
+def state(transactional_id: str, status: object) -> str:
     return (
         "| offset: 7 CreateTime: 1 keySize: 7 valueSize: 45 sequence: -1 "
         f'key: {{"type":"0","data":{{"transactionalId":"{transactional_id}"}}}} '
@@ -207,8 +207,11 @@ def test_transactions_by_the_log_of_their_coordinators() -> None:
     lines = [state("a-1", status) for status in (0, 1, 2, 4)]
     lines += [state("a-1", status) for status in (1, 3)]
     lines += [state("b-1", 0), "unreadable"]
+    # The tool of Kafka 4.4 prints names.
+    lines += [state("c-1", f'"{name}"') for name in ("Ongoing", "PrepareCommit")]
     found = coordinated_by_dump(lines)
-    assert found == Coordinated(committed=1, aborted=1, open={"a-1": "PrepareAbort"})
+    left = {"a-1": "PrepareAbort", "c-1": "PrepareCommit"}
+    assert found == Coordinated(committed=2, aborted=1, open=left)
 
 
 def test_offsets_of_the_group_command() -> None:
