@@ -37,22 +37,29 @@ def copies(transport: asyncio.BaseTransport) -> bool:
     )
 
 
-def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> None:
-    """Write buffers in order: small ones are joined, large ones are not copied."""
+def joined(parts: Sequence[Buffer]) -> Sequence[Buffer]:
+    """Return buffers with the same bytes: small ones joined, large ones as they are."""
     if len(parts) == 1:
-        transport.write(parts[0])
-        return
+        return parts
+    found: list[Buffer] = []
     small: list[Buffer] = []
     for part in parts:
         if len(part) < LARGE:
             small.append(part)
             continue
         if small:
-            transport.write(b"".join(small))
+            found.append(b"".join(small))
             small = []
-        transport.write(part)
+        found.append(part)
     if small:
-        transport.write(b"".join(small))
+        found.append(b"".join(small))
+    return found
+
+
+def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> None:
+    """Write buffers in order: small ones are joined, large ones are not copied."""
+    for part in joined(parts):
+        transport.write(part)
 
 
 class Output:

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from kafkaio._net.socket_writer import LARGE, Output
+from kafkaio._net.socket_writer import Output, joined
 from kafkaio.errors import AuthenticationError
 from kafkaio.protocol._message import Buffer
 
@@ -297,23 +297,12 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             return
         encrypt, encrypted = self._tls.write, self._outgoing.read
         output: list[Buffer] = []
-        small: list[Buffer] = []
-        for part in list_of_data:
-            if len(part) < LARGE:
-                small.append(part)
-                continue
-            if small:
-                encrypt(b"".join(small))
-                small = []
+        for part in joined([*list_of_data]):
             whole = memoryview(part)
             for start in range(0, len(whole), _PLAIN_BYTES):
                 # All of it: a BIO in memory never has too little space.
                 encrypt(whole[start : start + _PLAIN_BYTES])
                 output.append(encrypted())
-        if small and (data := b"".join(small)):
-            encrypt(data)
-        if self._outgoing.pending:
-            output.append(encrypted())
         if output and self._output is not None:
             self._output.writelines(output)
 
