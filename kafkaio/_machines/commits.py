@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import NamedTuple
 
 from kafkaio._dataclass import dataclass
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 #: About how many bytes a partition costs beside its names, as a record of the broker.

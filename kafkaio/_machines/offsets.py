@@ -16,9 +16,9 @@ that has ended are ignored: the partition may belong to another member by now.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from kafkaio._dataclass import dataclass
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 

@@ -10,8 +10,9 @@ The client's own metadata decides between the two where it can.
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
+from kafkaio._named_tuple import NamedTuple
 from kafkaio.protocol._error_codes import ErrorCode
 
 #: The answers of coordinators for a topic or a partition that they do not know.

@@ -10,7 +10,7 @@ the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
@@ -22,6 +22,7 @@ from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint, Positions
 from kafkaio._machines.read_ahead import ANSWERS, ReadAhead
+from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.clock import now
 from kafkaio.types import TopicPartition
 
