@@ -330,6 +330,16 @@ def timed_out(
     return error
 
 
+async def _sort(
+    attempt: Callable[[], Awaitable[T]], won: list[T], failures: list[KafkaError]
+) -> None:
+    """Add the outcome of an attempt to one of the lists."""
+    try:
+        won.append(await attempt())
+    except KafkaError as error:
+        failures.append(error)
+
+
 async def race(
     attempts: Iterable[Callable[[], Awaitable[T]]], head_start: float
 ) -> tuple[list[T], list[KafkaError]]:
@@ -348,10 +358,7 @@ async def race(
     progress = Wakeup()
 
     async def run(attempt: Callable[[], Awaitable[T]]) -> None:
-        try:
-            won.append(await attempt())
-        except KafkaError as error:
-            failures.append(error)
+        await _sort(attempt, won, failures)
         progress.notify()
 
     async def ended(running: int, until: float | None) -> None:
@@ -397,14 +404,8 @@ async def hedged(
     # in this one, and the other is started by a timer.
     here = CancelScope()
 
-    async def run(attempt: Callable[[], Awaitable[T]]) -> None:
-        try:
-            won.append(await attempt())
-        except KafkaError as error:
-            failures.append(error)
-
     async def run_another() -> None:
-        await run(another)
+        await _sort(another, won, failures)
         if won:
             here.cancel()
 
@@ -413,7 +414,7 @@ async def hedged(
         timer = loop.call_later(head_start, group.start_soon, run_another)
         try:
             with here:
-                await run(first)
+                await _sort(first, won, failures)
         finally:
             timer.cancel()
         if won:
