@@ -26,6 +26,7 @@ def sources() -> dict[str, str]:
         for module, group in groups.items()
     }
     files["messages/__init__.py"] = emit_messages.package_init(groups)
+    files["messages/_homes.py"] = emit_messages.homes(groups)
     files["_api_keys.py"] = emit_codes.api_keys(raw, messages)
     files["_error_codes.py"] = emit_codes.error_codes()
     return _formatted(files)
