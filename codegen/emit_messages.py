@@ -7,7 +7,14 @@ import re
 from codegen.facts import PRIMITIVES, FieldFact, MessageFact, StructFact, snake
 from codegen.names import class_names, public_names
 
-__all__ = ["SECRETS", "homes", "message_module", "module_of", "package_init"]
+__all__ = [
+    "SECRETS",
+    "homes",
+    "message_module",
+    "module_of",
+    "package_init",
+    "package_stub",
+]
 
 #: Fields that hold credentials: never part of a repr, so never part of a log line.
 SECRETS = frozenset({"auth_bytes", "hmac", "salted_password", "salt"})
@@ -54,29 +61,14 @@ def message_module(messages: list[MessageFact]) -> str:
     return "\n".join([*head, *_imports(text), "", _all(exported), "", "", text])
 
 
-def package_init(groups: dict[str, list[MessageFact]]) -> str:
-    """Return the source of the package: every class, imported when first named.
-
-    Args:
-        groups: the messages of each module.
-    """
-    pairs = _public_homes(groups)
-    imports = [
-        f"    from kafkaio.protocol.messages.{module} import {_aliased(inner, name)}"
-        for name, (module, inner) in pairs
-    ]
+def package_init() -> str:
+    """Return the source of the package, which imports a class when it is named."""
     return "\n".join(
         [
             _PACKAGE_DOC,
             "from __future__ import annotations",
             "",
             "from importlib import import_module",
-            "from typing import TYPE_CHECKING",
-            "",
-            "if TYPE_CHECKING:",
-            *imports,
-            "",
-            "    " + _all([name for name, _ in pairs]),
             "",
             "",
             "def __getattr__(name: str) -> object:",
@@ -100,6 +92,28 @@ def package_init(groups: dict[str, list[MessageFact]]) -> str:
             "    from kafkaio.protocol.messages._homes import HOMES",
             "",
             "    return sorted({*globals(), *HOMES})",
+            "",
+        ]
+    )
+
+
+def package_stub(groups: dict[str, list[MessageFact]]) -> str:
+    """Return what type checkers read instead: every class.
+
+    Args:
+        groups: the messages of each module.
+    """
+    pairs = _public_homes(groups)
+    return "\n".join(
+        [
+            '"""The names of the package for type checkers; see ``__init__.py``."""',
+            "",
+            *(
+                f"from kafkaio.protocol.messages.{module} import {inner} as {name}"
+                for name, (module, inner) in pairs
+            ),
+            "",
+            _all([name for name, _ in pairs]),
             "",
         ]
     )
@@ -138,10 +152,6 @@ def _public_homes(
     tops = {m.name: (module, m.name) for module, ms in groups.items() for m in ms}
     classes = {module: class_names(messages) for module, messages in groups.items()}
     return sorted({**tops, **public_names(classes, tops)}.items())
-
-
-def _aliased(inner: str, name: str) -> str:
-    return name if inner == name else f"{inner} as {name}"
 
 
 _PACKAGE_DOC = '''"""Kafka's messages as dataclasses, written by ``python -m codegen``.
