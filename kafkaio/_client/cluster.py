@@ -208,8 +208,8 @@ class Cluster:
         recovers = config.metadata_recovery_strategy == "rebootstrap"
         self._nodes = Nodes(self._pool, recovers=recovers)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
-        limit = config.request_timeout_ms / 1000
-        self._finder = CoordinatorFinder(self._nodes, self._metadata, limit)
+        self._limit = config.request_timeout_ms / 1000
+        self._finder = CoordinatorFinder(self._nodes, self._metadata, self._limit)
         # Never succeeds: it fails once the cluster is closed or has crashed, which ends
         # every back-off at once (`_sleep`).
         self._ended = Broadcast()
@@ -223,9 +223,8 @@ class Cluster:
             self._finder,
             uses_controllers=self.uses_controllers,
         )
-        self._requester = Requester(
-            config, self._metadata, self._router, self.retry_policy
-        )
+        policy = self.retry_policy
+        self._requester = Requester(config, self._metadata, self._router, policy)
         self._metadata.listen(self._view_changed)
         self.telemetry: TelemetryPusher = TelemetryPusher(
             config, self._nodes, self.observer, self.statistics
@@ -236,8 +235,7 @@ class Cluster:
         # A producer without transactions has no operations on many items.
         from kafkaio._client.fanout import Fanout
 
-        limit = self.config.request_timeout_ms / 1000
-        return Fanout(self._router, self.retry_policy, limit)
+        return Fanout(self._router, self.retry_policy, self._limit)
 
     @property
     def view(self) -> ClusterView:
