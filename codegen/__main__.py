@@ -25,7 +25,9 @@ def sources() -> dict[str, str]:
         f"messages/{module}.py": emit_messages.message_module(group)
         for module, group in groups.items()
     }
-    files["messages/__init__.py"] = emit_messages.package_init(groups)
+    files["messages/__init__.py"] = emit_messages.package_init()
+    files["messages/__init__.pyi"] = emit_messages.package_stub(groups)
+    files["messages/_homes.py"] = emit_messages.homes(groups)
     files["_api_keys.py"] = emit_codes.api_keys(raw, messages)
     files["_error_codes.py"] = emit_codes.error_codes()
     return _formatted(files)

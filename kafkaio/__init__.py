@@ -49,10 +49,8 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio._net.connection": ("ConnectionStatistics",),
         "kafkaio._net.connection_class": ("ConnectionClass",),
         "kafkaio._net.transport": ("Dial",),
-        "kafkaio._producer": (
-            *("DeliveriesFailed", "Delivery", "Producer", "ProducerStatistics"),
-            "TableDelivery",
-        ),
+        "kafkaio._producer": ("Delivery", "Producer", "ProducerStatistics"),
+        "kafkaio._producer.bulk": ("DeliveriesFailed", "TableDelivery"),
         "kafkaio._producer.raw": ("RawDelivery",),
         "kafkaio._producer.transaction": ("Transaction", "TransactionOutcome"),
         "kafkaio._records._impl": (

@@ -78,10 +78,12 @@ from kafkaio._net.connection import ConnectionStatistics as ConnectionStatistics
 from kafkaio._net.connection_class import ConnectionClass as ConnectionClass
 from kafkaio._net.transport import Dial as Dial
 from kafkaio._producer import (
-    DeliveriesFailed as DeliveriesFailed,
     Delivery as Delivery,
     Producer as Producer,
     ProducerStatistics as ProducerStatistics,
+)
+from kafkaio._producer.bulk import (
+    DeliveriesFailed as DeliveriesFailed,
     TableDelivery as TableDelivery,
 )
 from kafkaio._producer.raw import RawDelivery as RawDelivery

@@ -15,14 +15,13 @@ import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable
 from copy import copy
-from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from uuid import UUID
 from weakref import finalize, ref
 
 from kafkaio._arguments import seconds_of
 from kafkaio._client.destinations import ANY, Destination
-from kafkaio._client.fanout import Fanout, Operation, Results
 from kafkaio._client.finder import CoordinatorFinder
 from kafkaio._client.metadata import MetadataUpdater
 from kafkaio._client.nodes import Nodes
@@ -62,6 +61,9 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import FoundTopic, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.fanout import Fanout, Operation, Results
 
 ConfigT = TypeVar("ConfigT", bound=ClientConfig)
 ItemT = TypeVar("ItemT", bound=Hashable)
@@ -206,27 +208,34 @@ class Cluster:
         recovers = config.metadata_recovery_strategy == "rebootstrap"
         self._nodes = Nodes(self._pool, recovers=recovers)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
-        limit = config.request_timeout_ms / 1000
-        self._finder = CoordinatorFinder(self._nodes, self._metadata, limit)
+        self._limit = config.request_timeout_ms / 1000
+        self._finder = CoordinatorFinder(self._nodes, self._metadata, self._limit)
         # Never succeeds: it fails once the cluster is closed or has crashed, which ends
         # every back-off at once (`_sleep`).
         self._ended = Broadcast()
         self.retry_policy: RetryPolicy = RetryPolicy.from_config(
             config, self.observer, self._sleep
         )
-        router = Router(
+        self._router = Router(
             self._pool,
             self._nodes,
             self._metadata,
             self._finder,
             uses_controllers=self.uses_controllers,
         )
-        self._requester = Requester(config, self._metadata, router, self.retry_policy)
-        self._fanout = Fanout(router, self.retry_policy, limit)
+        policy = self.retry_policy
+        self._requester = Requester(config, self._metadata, self._router, policy)
         self._metadata.listen(self._view_changed)
         self.telemetry: TelemetryPusher = TelemetryPusher(
             config, self._nodes, self.observer, self.statistics
         )
+
+    @cached_property
+    def _fanout(self) -> Fanout:
+        # A producer without transactions has no operations on many items.
+        from kafkaio._client.fanout import Fanout
+
+        return Fanout(self._router, self.retry_policy, self._limit)
 
     @property
     def view(self) -> ClusterView:

@@ -7,9 +7,9 @@ a broker hold for one connection. The finalized features are those of the cluste
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
+from string import ascii_letters, digits
 from types import MappingProxyType
 from typing import Final
 
@@ -39,7 +39,7 @@ _ANY: Final = 2**15 - 1
 _FIRST_RECHECK: Final = 5.0
 _LAST_RECHECK: Final = 600.0
 
-_SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
+_LEGAL: Final = frozenset(f"{ascii_letters}{digits}.-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,4 +253,5 @@ def software_version(version: str) -> str:
     A version consists of letters, digits, dots and hyphens, and begins and ends with a
     letter or digit (KIP-511).
     """
-    return _SOFTWARE.sub("-", version).strip("-.") or "unknown"
+    legal = "".join([each if each in _LEGAL else " " for each in version])
+    return "-".join(legal.split()).strip("-.") or "unknown"

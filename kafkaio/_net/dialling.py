@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -21,7 +22,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio._net.race import STAGGER, Attempt, Race
 from kafkaio._net.resolver import Address, Resolver
 from kafkaio._net.sockets import connected_socket
-from kafkaio._net.tls import TlsLayer, explained, is_refusal
 from kafkaio._net.transport import (
     Dial,
     DialledTransport,
@@ -259,7 +259,7 @@ class _Failures:
         what = f"{self._address}: " + "; ".join(shown)
         cause = self._last
         error: BrokerNotAvailable | AuthenticationError = BrokerNotAvailable(what)
-        if is_refusal(cause) or isinstance(cause, ProxyRefused):
+        if _is_refusal(cause) or isinstance(cause, ProxyRefused):
             by_proxy = isinstance(cause, ProxyRefused)
             error = AuthenticationError(
                 what,
@@ -276,8 +276,17 @@ def _reason(error: Exception, step: str, limit: float) -> str:
     if type(error) is TimeoutError and not error.errno:
         return f"no answer within {round(limit, 2):g} s"
     if step == "TLS handshake":
+        from kafkaio._net.tls import explained
+
         return explained(error)
     return str(error) or type(error).__name__
+
+
+def _is_refusal(cause: BaseException | None) -> bool:
+    """Whether TLS was refused, by us or by the peer, rather than interrupted."""
+    return isinstance(cause, ssl.SSLError) and not isinstance(
+        cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+    )
 
 
 async def _wrap(
@@ -286,11 +295,19 @@ async def _wrap(
     """Make the transport of a connected socket; the socket is closed if that fails."""
     loop = asyncio.get_running_loop()
     address = f"{host}:{port}"
-    transport = DialledTransport(options.max_frame_size, sink, options.large, address)
     context, layer = options.ssl_context, None
+    transport = DialledTransport(
+        options.max_frame_size,
+        sink,
+        options.large,
+        address,
+        is_over_tls=context is not None,
+    )
     lower: asyncio.BaseProtocol = transport
     try:
         if context is not None:
+            from kafkaio._net.tls import TlsLayer
+
             lower = layer = TlsLayer(transport, context, certified_name(host), address)
         await loop.create_connection(lambda: lower, sock=sock)
         if layer is not None:

@@ -78,13 +78,6 @@ def _cipher_space() -> memoryview:
         return _LOCAL.space  # type: ignore[no-any-return]
 
 
-def is_refusal(cause: BaseException) -> bool:
-    """Whether TLS was refused, by us or by the peer, rather than interrupted."""
-    return isinstance(cause, ssl.SSLError) and not isinstance(
-        cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
-    )
-
-
 def explained(error: BaseException) -> str:
     """Explain an error of TLS, and name the option that may have to be set."""
     text = str(error) or type(error).__name__

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.socket_writer import Output
-from kafkaio._net.tls import TlsLayer
 from kafkaio._public import public
 from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.protocol._message import Buffer
@@ -117,6 +116,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         sink: receives what arrives; None until `deliver_to`.
         large: decides on large frames; None accepts all.
         address: ``host:port`` of the peer, for errors.
+        is_over_tls: whether its own transport is a `TlsLayer`, which buffers itself.
     """
 
     def __init__(
@@ -125,14 +125,17 @@ class TcpTransport(asyncio.BufferedProtocol):
         sink: FrameSinkPort | None,
         large: LargeFrames | None = None,
         address: str = "",
+        *,
+        is_over_tls: bool = False,
     ) -> None:
         self._sink = sink
         self._address = address
         deliver = _drop if sink is None else sink.frame_received
         self._frames = FrameReceiver(max_frame_size, deliver, self._pause, large)
         self._transport: asyncio.Transport | None = None
+        self._is_over_tls = is_over_tls
         # The transport, if that is one of TLS.
-        self._output: Output | TlsLayer | None = None
+        self._output: Output | asyncio.Transport | None = None
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
         # its connection, and its other methods raise afterwards. So end it only once.
@@ -149,7 +152,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         # Not checked: uvloop's transports have the methods, but not the base class.
         made: asyncio.Transport = transport  # type: ignore[assignment]
         self._transport = made
-        if isinstance(made, TlsLayer):
+        if self._is_over_tls:
             self._output = made
         else:
             self._output = Output(made, self._write_failed)
@@ -247,6 +250,7 @@ class DialledTransport(TcpTransport):
         sink: likewise.
         large: likewise.
         address: likewise.
+        is_over_tls: likewise.
     """
 
     def __init__(
@@ -255,8 +259,10 @@ class DialledTransport(TcpTransport):
         sink: FrameSinkPort,
         large: LargeFrames | None,
         address: str,
+        *,
+        is_over_tls: bool,
     ) -> None:
-        super().__init__(max_frame_size, sink, large, address)
+        super().__init__(max_frame_size, sink, large, address, is_over_tls=is_over_tls)
         self._adopted = False
         #: Called with the number of bytes received when an adopted stream has ended.
         self.on_end: Callable[[int], None] | None = None

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from kafkaio._producer.bulk import (
-    DeliveriesFailed as DeliveriesFailed,
-    TableDelivery as TableDelivery,
-)
 from kafkaio._producer.delivery import Delivery as Delivery
 from kafkaio._producer.producer import (
     Producer as Producer,

@@ -27,8 +27,8 @@ from kafkaio._named_tuple import NamedTuple
 from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
 from kafkaio._producer.delivery import Delivery, settled, unsettled
 from kafkaio._public import public
-from kafkaio._records._impl import RowReceipts, metadata_run
-from kafkaio._records.batch import BatchBuilder, Rows
+from kafkaio._records._impl import RowReceipts, Rows, metadata_run
+from kafkaio._records.builder import BatchBuilder
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,

@@ -29,19 +29,9 @@ from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, PlainRecord
 from kafkaio._producer.arguments import Draft, RecordMaker, TopicLike
 from kafkaio._producer.backpressure import BufferSpace, Waiter
-from kafkaio._producer.bulk import (
-    SentRecords,
-    SentValues,
-    TableArguments,
-    TableDelivery,
-    TableRows,
-    made,
-    plan,
-)
 from kafkaio._producer.delivery import Delivery
 from kafkaio._producer.serializing import SerializerWaits, WaitingCall
-from kafkaio._records._impl import OpenBatches
-from kafkaio._records.batch import Rows
+from kafkaio._records._impl import OpenBatches, Rows
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -56,6 +46,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkaio._machines.accumulator.queue import BatchRecords
+    from kafkaio._producer.bulk import TableArguments, TableDelivery, TableRows
     from kafkaio._producer.raw import RawDelivery
     from kafkaio._records._callbacks import LoopPort
     from kafkaio._records.raw import RawBatch
@@ -376,6 +367,8 @@ class Intake:
                 return await self._send_values(name, plain)
             if self.open_batches.are_records(plain):
                 return await self._send_records(name, plain)
+        from kafkaio._producer.bulk import plan
+
         planned = await self._planned(name, plan(topic, values, self._records))
         return await self._send_records(name, planned)
 
@@ -421,6 +414,8 @@ class Intake:
     async def _send_values(
         self, topic: str, values: list[object]
     ) -> Sequence[RecordMetadata]:
+        from kafkaio._producer.bulk import SentValues
+
         open_batches = self.open_batches
         sent = SentValues()
         try:
@@ -448,6 +443,8 @@ class Intake:
         self, topic: str, records: list[object]
     ) -> Sequence[RecordMetadata]:
         # Each is a value, a `NewRecord`, or what `_planned` returned.
+        from kafkaio._producer.bulk import SentRecords, made
+
         open_batches = self.open_batches
         sent = SentRecords(len(records))
         places = sent.places
@@ -546,6 +543,8 @@ class Intake:
     async def _checked(
         self, table: pa.Table | pa.RecordBatch, arguments: TableArguments
     ) -> TableRows:
+        from kafkaio._producer.bulk import TableRows
+
         self._check()
         largest = min(self._config.max_request_size, self._config.buffer_memory)
         rows = TableRows(table, arguments, wall_ms(), largest)
@@ -560,6 +559,8 @@ class Intake:
         return rows
 
     def _delivery_of(self, rows: TableRows, arguments: TableArguments) -> TableDelivery:
+        from kafkaio._producer.bulk import TableDelivery
+
         with_topics = arguments.topic_column is not None
         assert self.loop is not None
         return TableDelivery(rows, self.loop, with_topics=with_topics)

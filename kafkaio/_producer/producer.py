@@ -38,7 +38,6 @@ from kafkaio._machines.accumulator import (
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.transport import Dial
 from kafkaio._producer.backpressure import BufferSpace
-from kafkaio._producer.bulk import TableArguments, TableDelivery
 from kafkaio._producer.delivery import CallbackLoop, Delivery, settled, waiting_for
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
@@ -51,8 +50,8 @@ from kafkaio._public import (
     wrong_call,
 )
 from kafkaio._records._impl import OpenBatches, open_batch_first
-from kafkaio._records.batch import BatchBuilder, Compression
-from kafkaio._records.compression import Compressor
+from kafkaio._records.builder import BatchBuilder
+from kafkaio._records.compression import Compression, Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle, LifecycleState, weakly
 from kafkaio._runtime.scopes import move_on_after
@@ -69,6 +68,7 @@ from kafkaio.types import Headers, Metric, NewRecord, RecordMetadata, TopicParti
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkaio._producer.bulk import TableDelivery
     from kafkaio._producer.raw import RawDelivery
     from kafkaio._producer.transaction import Transaction
     from kafkaio._producer.transaction_manager import TransactionManager
@@ -728,6 +728,8 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
                 has the error of each row that failed, and the place of each other.
             ClosedError: the producer is not started, or closed.
         """
+        from kafkaio._producer.bulk import TableArguments
+
         arguments = TableArguments(
             topic,
             partition,
@@ -807,6 +809,8 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
             ClosedError: the producer is not started, or closed; if that happened during
                 the call, some rows may be taken in.
         """
+        from kafkaio._producer.bulk import TableArguments
+
         arguments = TableArguments(
             topic,
             partition,

@@ -14,7 +14,7 @@ from kafkaio._machines.accumulator import PlainRecord, Receipt
 from kafkaio._producer.bulk import SentValues
 from kafkaio._producer.delivery import settled, unsettled
 from kafkaio._public import public
-from kafkaio._records.batch import BatchBuilder
+from kafkaio._records.builder import BatchBuilder
 from kafkaio._records.raw import RawBatch, plain_records
 from kafkaio.types import RecordMetadata
 

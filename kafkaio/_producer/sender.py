@@ -32,7 +32,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.identity import IdentityRequester
 from kafkaio._producer.outcomes import Outcomes
-from kafkaio._records.batch import Compression
+from kafkaio._records.compression import Compression
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.timer import Timer

@@ -45,8 +45,9 @@ _WORDS: Final = {
     "can be acknowledged",
 }
 _DECISIONS: Final = (ACCEPT, RELEASE, REJECT, GAP)
-_HELD_RUNS: Final = re.compile(rb"\x00+", re.DOTALL)
-_DECIDED_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x05+", re.DOTALL)
+# Compiled when used: all clients load this module, and few have share groups.
+_HELD_RUNS: Final = rb"\x00+"
+_DECIDED_RUNS: Final = rb"\x01+|\x02+|\x03+|\x05+"
 
 
 def _table(changes: dict[int, int]) -> bytes:
@@ -214,7 +215,7 @@ class Acquired:
         """Return the runs of offsets within these that are held: first and last."""
         start, end = max(first - self.first, 0), max(last - self.first + 1, 0)
         base = self.first
-        runs = _HELD_RUNS.finditer(self.states, start, end)
+        runs = re.compile(_HELD_RUNS).finditer(self.states, start, end)
         return [(base + run.start(), base + run.end() - 1) for run in runs]
 
     def take_decisions(self, most: int) -> list[tuple[int, int, int]]:
@@ -226,7 +227,7 @@ class Acquired:
         """
         base, taken = self.first, list[tuple[int, int, int]]()
         end = len(self.states)
-        for run in _DECIDED_RUNS.finditer(self.states):
+        for run in re.finditer(_DECIDED_RUNS, self.states):
             start, stop = run.span()
             if len(taken) == most:
                 end = start

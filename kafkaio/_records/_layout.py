@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 #: Bytes before the part of a batch that its length field counts.
 LENGTH_END = 12
+#: The least length of a message of format 0 or 1: checksum, magic byte, attributes, two
+#: lengths.
+MIN_LEGACY_LENGTH = 14
 #: Position of the magic byte in every message format.
 MAGIC_OFFSET = 16
 #: Position of the checksum in a v2 batch; it covers everything after it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._records._acquired import (
     ACCEPT as ACCEPT,
@@ -40,6 +40,7 @@ from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,
     LENGTH_END,
     MAGIC_OFFSET,
+    MIN_LEGACY_LENGTH,
     MOST_BYTES as MOST_BYTES,
     BinaryColumn as BinaryColumn,
     BinaryView as BinaryView,
@@ -69,12 +70,14 @@ from kafkaio._records.control import (
     control_batch as control_batch,
     parse_end_txn_marker as parse_end_txn_marker,
 )
-from kafkaio._records.legacy import MIN_LEGACY_LENGTH, LegacyBatch as LegacyBatch
 from kafkaio._records.view import RecordBatch as RecordBatch
 from kafkaio.errors import CorruptRecord
 
+if TYPE_CHECKING:
+    from kafkaio._records.legacy import LegacyBatch
+
 #: A batch of any format: each has the attributes and methods of `RecordBatch`.
-Batch: TypeAlias = RecordBatch | LegacyBatch
+Batch: TypeAlias = "RecordBatch | LegacyBatch"
 
 _PREFIX = struct.Struct(">qi")
 _LENGTH_AND_MAGIC = struct.Struct(">8x i 4x b")
@@ -126,6 +129,9 @@ def read_batches(
         if is_usual:
             batch = RecordBatch(raw, decompressor, max_decompressed)
         else:
+            # Few topics are so old, and each batch of theirs is large.
+            from kafkaio._records.legacy import LegacyBatch
+
             batch = LegacyBatch(bytes(raw), decompressor, max_decompressed)
         if check_crcs:
             batch.check_crc()

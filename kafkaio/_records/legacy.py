@@ -18,6 +18,7 @@ from kafkaio._records._layout import (
     LENGTH_END,
     LOG_APPEND_TIME,
     MAGIC_OFFSET,
+    MIN_LEGACY_LENGTH,
     Origin,
     encode_varint,
 )
@@ -25,9 +26,6 @@ from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompresso
 from kafkaio._records.sections import ReadableBatch, Section
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.types import TimestampType
-
-#: The least length of a message: checksum, magic byte, attributes, two lengths.
-MIN_LEGACY_LENGTH = 14
 
 _PREFIX = struct.Struct(">qi")
 _CRC = struct.Struct(">I")

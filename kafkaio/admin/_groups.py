@@ -26,7 +26,8 @@ from kafkaio._client.destinations import Broker, GroupCoordinator
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup, time_of
 from kafkaio._dataclass import constructor
-from kafkaio._machines.reactions import BASE, Reaction
+from kafkaio._machines.reaction_table import BASE
+from kafkaio._machines.reactions import Reaction
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.admin._asking import all_brokers, ask, final_at, outcome, reason
 from kafkaio.admin._checks import member_of, names_of, partitions_by_group

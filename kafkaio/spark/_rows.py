@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio._producer import Producer, TableDelivery
+from kafkaio._producer import Producer
+from kafkaio._producer.bulk import TableDelivery
 from kafkaio._runtime.own_thread import in_thread
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 

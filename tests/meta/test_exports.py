@@ -312,7 +312,7 @@ def test_one_codec_is_loaded() -> None:
     loaded = loaded_by("import kafkaio; kafkaio.Producer; kafkaio.Consumer")
     common = {
         *("_acquired", "_impl", "_layout", "batch", "builder", "compression"),
-        *("control", "legacy", "sections", "view"),
+        *("control", "sections", "view"),
     }
     compiled = {"_speedups"}
     pure = {

@@ -225,7 +225,7 @@ class RawCopier:
 
     async def _count_next(self) -> None:
         """Wait for the oldest delivery, and count its records."""
-        from kafkaio._producer import DeliveriesFailed
+        from kafkaio._producer.bulk import DeliveriesFailed
 
         tp, delivery, size = self._pending[0]
         offsets = delivery.offsets

@@ -32,12 +32,7 @@ from kafkaio._consumer.reading.progress import ReadProgress, Turn
 from kafkaio._fetching.parts import unreadable
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import FetchPoint, PartitionPosition, Positions
-from kafkaio._records.batch import (
-    Handout,
-    LegacyBatch,
-    RecordBatch,
-    RecordCursor,
-)
+from kafkaio._records.batch import Batch, Handout, RecordCursor
 from kafkaio.errors import (
     CorruptRecord,
     LogTruncated,
@@ -451,7 +446,7 @@ class Chunks:
     def _hand_out_raw(
         self,
         buffer: PartitionBuffer,
-        batch: RecordBatch | LegacyBatch,
+        batch: Batch,
         position: int,
         end: int | None,
     ) -> RawBatch:
@@ -480,9 +475,7 @@ class Chunks:
 
     # One chunk
 
-    def _next(
-        self, buffer: PartitionBuffer
-    ) -> tuple[RecordBatch | LegacyBatch, int, int | None] | None:
+    def _next(self, buffer: PartitionBuffer) -> tuple[Batch, int, int | None] | None:
         # Return the next batch that has records for the user, which stays where it is,
         # with the position in it and the end of reading. None if no such batch is here,
         # or if the next one cannot be read.
@@ -547,9 +540,7 @@ class Chunks:
             self._left_out(buffer, batch)
         return False
 
-    def _left_out(
-        self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch
-    ) -> None:
+    def _left_out(self, buffer: PartitionBuffer, batch: Batch) -> None:
         # Skip a batch, already removed, that has no records for the user.
         self._buffers.clear_chunk(buffer)
         self._listener.made_room()
@@ -614,7 +605,7 @@ class Chunks:
         self._listener.reset_position(failure.point.tp)
 
 
-def _begins_at(end: int, batch: RecordBatch | LegacyBatch, position: int) -> bool:
+def _begins_at(end: int, batch: Batch, position: int) -> bool:
     """Whether what is to be read of a batch begins at an offset, or after it."""
     # In that order: the base offset of formats 0 and 1 is among the compressed bytes.
     return position >= end or (batch.next_offset > end and batch.base_offset >= end)

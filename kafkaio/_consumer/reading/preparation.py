@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from kafkaio._consumer.reading.buffers import Buffers, PartitionBuffer
 from kafkaio._fetching.parts import AT_ONCE, SLICE
-from kafkaio._records.batch import LegacyBatch, RecordBatch
+from kafkaio._records.batch import Batch
 from kafkaio._runtime.supervisor import Child
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 
@@ -91,9 +91,7 @@ class Preparation:
         self._buffers.bring_back(buffer)
         self._on_ready()
 
-    def _is_wanted(
-        self, buffer: PartitionBuffer[Any], batch: RecordBatch | LegacyBatch
-    ) -> bool:
+    def _is_wanted(self, buffer: PartitionBuffer[Any], batch: Batch) -> bool:
         # A seek or a revocation drops the buffer while other tasks run.
         is_kept = self._buffers.get(buffer.tp) is buffer
         return is_kept and buffer.batches[0][0] is batch

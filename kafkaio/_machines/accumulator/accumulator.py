@@ -29,7 +29,7 @@ from kafkaio._machines.accumulator.share import BufferShare
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches
-from kafkaio._records.batch import BatchBuilder
+from kafkaio._records.builder import BatchBuilder
 
 
 @public("kafkaio")

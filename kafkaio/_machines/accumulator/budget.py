@@ -22,7 +22,7 @@ from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import PlainRecord, ProduceBatch, TopicQueues
 from kafkaio._records._impl import OpenBatches
-from kafkaio._records.batch import BatchBuilder
+from kafkaio._records.builder import BatchBuilder
 from kafkaio.errors import RecordTooLarge
 from kafkaio.types import TopicPartition
 

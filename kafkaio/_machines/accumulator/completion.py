@@ -22,7 +22,7 @@ from kafkaio._machines.accumulator.queue import (
     ProduceBatch,
     Receipt,
 )
-from kafkaio._records.batch import BatchBuilder
+from kafkaio._records.builder import BatchBuilder
 from kafkaio.errors import CorruptRecord, DeliveryTimeout, RecordTooLarge
 
 _FOREVER = float("inf")

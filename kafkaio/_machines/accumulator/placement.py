@@ -42,7 +42,8 @@ from kafkaio._machines.partitioner import (
 )
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
-from kafkaio._records.batch import BatchBuilder, Compression
+from kafkaio._records.builder import BatchBuilder
+from kafkaio._records.compression import Compression
 from kafkaio.errors import (
     ArgumentValueError,
     KafkaError,

@@ -22,7 +22,7 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import PartitionTurns, StickyPartition
 from kafkaio._machines.sequence import UNNUMBERED, IdAndEpoch, PartitionSequence
 from kafkaio._records._impl import Receipt as Receipt
-from kafkaio._records.batch import BatchBuilder, PlainRecord as PlainRecord
+from kafkaio._records.builder import BatchBuilder, PlainRecord as PlainRecord
 from kafkaio.protocol._message import Buffers
 from kafkaio.types import TopicPartition
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from kafkaio._records.batch import (
     Batch,
     Decompressor,
-    LegacyBatch,
     RecordBatch,
     first_batch_size,
 )
 from kafkaio._records.compression import DEFAULT_LIMIT
+from kafkaio._records.legacy import LegacyBatch
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.testing._log.epochs import EPOCH_FILE, EpochEntry, read_epochs
 from kafkaio.testing._log.formats import read_producer_snapshot, read_transaction_index

@@ -1,8 +1,8 @@
 import pytest
 
+from kafkaio._machines.reaction_table import BASE, OVERRIDES
 from kafkaio._machines.reactions import (
-    BASE,
-    OVERRIDES,
+    NO_ERROR,
     Reaction,
     ReactionStep,
     is_foreign,
@@ -15,6 +15,11 @@ from kafkaio.protocol._error_codes import ErrorCode as E
 
 def test_every_code_is_mapped() -> None:
     assert set(BASE) == set(E)
+
+
+def test_no_error_is_a_success_in_every_api() -> None:
+    assert BASE[E.NONE] == NO_ERROR
+    assert not any(E.NONE in table for table in OVERRIDES.values())
 
 
 @pytest.mark.parametrize("code", list(E))

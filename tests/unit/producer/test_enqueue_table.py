@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from kafkaio._machines.partitioner import key_partition
-from kafkaio._producer import DeliveriesFailed, Producer
+from kafkaio._producer import Producer
+from kafkaio._producer.bulk import DeliveriesFailed
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,

@@ -14,7 +14,8 @@ import pytest
 from kafkaio._client.client import Client
 from kafkaio._config import ClientConfig, ProducerConfig
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._producer import DeliveriesFailed, Producer
+from kafkaio._producer import Producer
+from kafkaio._producer.bulk import DeliveriesFailed
 from kafkaio._producer.delivery import Delivery
 from kafkaio.errors import (
     AuthorizationError,

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kafkaio._machines.partitioner import key_partition
-from kafkaio._producer import DeliveriesFailed
+from kafkaio._producer.bulk import DeliveriesFailed
 from kafkaio.errors import (
     ArgumentValueError,
     BrokerError,

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from kafkaio._config import ProducerConfig
-from kafkaio._producer import DeliveriesFailed, Producer
+from kafkaio._producer import Producer
+from kafkaio._producer.bulk import DeliveriesFailed
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,

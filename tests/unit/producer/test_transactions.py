@@ -10,7 +10,8 @@ import weakref
 import pyarrow as pa
 import pytest
 
-from kafkaio._producer import DeliveriesFailed, Producer
+from kafkaio._producer import Producer
+from kafkaio._producer.bulk import DeliveriesFailed
 from kafkaio._producer.transaction import Transaction, TransactionOutcome
 from kafkaio.errors import (
     ArgumentTypeError,

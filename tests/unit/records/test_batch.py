@@ -14,7 +14,6 @@ from kafkaio._records.batch import (
     Compression,
     Compressor,
     Decompressor,
-    LegacyBatch,
     RecordBatch,
     encode_batch,
     first_batch_size,
@@ -22,6 +21,7 @@ from kafkaio._records.batch import (
     with_base_offset,
     with_log_append_time,
 )
+from kafkaio._records.legacy import LegacyBatch
 from kafkaio.errors import CorruptRecord, RecordTooLarge, UsageError
 from kafkaio.types import Record, TimestampType
 from tests.unit.records.strategies import plain_records, record_lists

@@ -12,11 +12,10 @@ from hypothesis import given, settings, strategies as st
 from kafkaio._records.batch import (
     Compression,
     Compressor,
-    LegacyBatch,
     first_batch_size,
     read_batches,
 )
-from kafkaio._records.legacy import _fix_lz4_header
+from kafkaio._records.legacy import LegacyBatch, _fix_lz4_header
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.types import Record, TimestampType
 
