@@ -31,10 +31,10 @@ __all__, __getattr__, __dir__ = lazy(
             "ShareConsumerOptions",
         ),
         "kafkaio._consumer": (
-            *("Assigned", "Assignor", "Batch", "BatchIterator", "Consumer"),
-            *("ConsumerStatistics", "Hold", "Layout", "Lost", "PartitionStatistics"),
-            *("Poll", "RawBatchIterator", "Rebalances", "RecordIterator", "Revoked"),
-            *("RevokeRequested", "Subscription", "TableIterator"),
+            *("Assigned", "Batch", "BatchIterator", "Consumer"),
+            *("ConsumerStatistics", "Hold", "Lost", "PartitionStatistics", "Poll"),
+            *("RawBatchIterator", "Rebalances", "RecordIterator", "Revoked"),
+            *("RevokeRequested", "TableIterator"),
         ),
         "kafkaio._consumer.parallel": (
             *("DeadLetter", "Lane", "LaneBatches", "LaneIterator", "RecordSender"),
@@ -44,6 +44,8 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio._consumer.stores.sqlite": ("SQLiteOffsetStore",),
         "kafkaio._consumer.stores.zookeeper": ("ZooKeeperOffsetStore",),
         "kafkaio._exactly_once": ("exactly_once",),
+        "kafkaio._machines.membership.layout": ("Layout",),
+        "kafkaio._machines.membership.subscription": ("Assignor", "Subscription"),
         "kafkaio._machines.retries": ("Retry",),
         "kafkaio._machines.accumulator": ("BufferStatistics",),
         "kafkaio._net.connection": ("ConnectionStatistics",),
@@ -70,7 +72,7 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio.admin": ("Admin",),
         "kafkaio.protocol": ("messages",),
         "kafkaio.protocol._error_codes": ("ErrorCode",),
-        "kafkaio.serde": ("DeserializationContext", "SerializationContext", "Topic"),
+        "kafkaio._topic": ("DeserializationContext", "SerializationContext", "Topic"),
         "kafkaio.types": (
             *("GroupMetadata", "Metric", "NewRecord", "OffsetAndMetadata"),
             *("OffsetAndTimestamp", "OffsetRange", "OffsetStore", "RecordMetadata"),

@@ -29,13 +29,11 @@ from kafkaio._config.options import (
 )
 from kafkaio._consumer import (
     Assigned as Assigned,
-    Assignor as Assignor,
     Batch as Batch,
     BatchIterator as BatchIterator,
     Consumer as Consumer,
     ConsumerStatistics as ConsumerStatistics,
     Hold as Hold,
-    Layout as Layout,
     Lost as Lost,
     PartitionStatistics as PartitionStatistics,
     Poll as Poll,
@@ -44,7 +42,6 @@ from kafkaio._consumer import (
     RecordIterator as RecordIterator,
     Revoked as Revoked,
     RevokeRequested as RevokeRequested,
-    Subscription as Subscription,
     TableIterator as TableIterator,
 )
 from kafkaio._consumer.parallel import (
@@ -71,6 +68,11 @@ from kafkaio._exactly_once import (
     exactly_once as exactly_once,
 )
 from kafkaio._machines.accumulator import BufferStatistics as BufferStatistics
+from kafkaio._machines.membership.layout import Layout as Layout
+from kafkaio._machines.membership.subscription import (
+    Assignor as Assignor,
+    Subscription as Subscription,
+)
 from kafkaio._machines.retries import (
     Retry as Retry,
 )
@@ -115,6 +117,11 @@ from kafkaio._share import (
     ShareConsumerStatistics as ShareConsumerStatistics,
     ShareRecordIterator as ShareRecordIterator,
 )
+from kafkaio._topic import (
+    DeserializationContext as DeserializationContext,
+    SerializationContext as SerializationContext,
+    Topic as Topic,
+)
 from kafkaio._transactional import TransactionalConsumer as TransactionalConsumer
 from kafkaio._version import (
     __version__ as __version__,
@@ -126,11 +133,6 @@ from kafkaio.protocol import (
 )
 from kafkaio.protocol._error_codes import (
     ErrorCode as ErrorCode,
-)
-from kafkaio.serde import (
-    DeserializationContext as DeserializationContext,
-    SerializationContext as SerializationContext,
-    Topic as Topic,
 )
 from kafkaio.types import (
     GroupMetadata as GroupMetadata,

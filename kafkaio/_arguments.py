@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafkaio._topic import Topic
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
-from kafkaio.serde import Topic
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 _LARGEST_OFFSET = 2**63 - 1

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import sys
 from abc import ABCMeta
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ForwardRef, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ForwardRef, NoReturn, Self, TypeVar
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_keys, dict_values
 
 T = TypeVar("T", bound=Callable[..., object])
 ClassT = TypeVar("ClassT", bound=type)
@@ -55,16 +58,57 @@ def _keep_annotations(kind: type) -> None:
 
     It looks them up in the module that ``__module__`` names, which does not have them.
     """
-    annotations = vars(kind).get("__annotations__", {})
-    module = kind.__module__
-    moved = {
-        name: ForwardRef(text, module=module, is_class=True)
-        for name, text in annotations.items()
-        if isinstance(text, str) and not _is_known(text)
-    }
-    if moved:
+    annotations = vars(kind).get("__annotations__")
+    if annotations:
         # A new dict: `kafkaio._dataclass` reads the old one on first use of the class.
-        kind.__annotations__ = annotations | moved
+        kind.__annotations__ = _Annotations(annotations, kind.__module__)
+
+
+class _Annotations(dict[str, object]):
+    """The annotations of a class, each with the module that has its names.
+
+    References are made when the annotations are first read, since each is compiled:
+    those of all classes would take longer than to define these classes.
+    """
+
+    __slots__ = ("_module",)
+
+    def __init__(self, annotations: Mapping[str, object], module: str) -> None:
+        super().__init__(annotations)
+        self._module = module
+
+    def _refer(self) -> None:
+        # Two threads may do so at the same time: both make the same.
+        for name, text in super().items():
+            if isinstance(text, str) and not _is_known(text):
+                made = ForwardRef(text, module=self._module, is_class=True)
+                super().__setitem__(name, made)
+
+    # All ways to read them, copying by `dict` included, go through these.
+
+    def __getitem__(self, name: str) -> object:
+        self._refer()
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self._refer()
+        return super().__iter__()
+
+    def keys(self) -> dict_keys[str, object]:
+        self._refer()
+        return super().keys()
+
+    def values(self) -> dict_values[str, object]:
+        self._refer()
+        return super().values()
+
+    def items(self) -> dict_items[str, object]:
+        self._refer()
+        return super().items()
+
+    def get(self, name: str, default: object = None) -> object:
+        self._refer()
+        return super().get(name, default)
 
 
 def _is_known(annotation: str) -> bool:

@@ -25,8 +25,8 @@ from kafkaio._config.declaration import (
 )
 from kafkaio._dataclass import dataclass, fields_of
 from kafkaio._public import public
+from kafkaio._topic import DeserializerLike, SerializerLike
 from kafkaio.errors import ConfigurationError
-from kafkaio.serde import DeserializerLike, SerializerLike
 from kafkaio.types import OffsetStore, Token
 
 if TYPE_CHECKING:

@@ -25,8 +25,3 @@ from kafkaio._consumer.statistics import (
     ConsumerStatistics as ConsumerStatistics,
     PartitionStatistics as PartitionStatistics,
 )
-from kafkaio._machines.membership.layout import Layout as Layout
-from kafkaio._machines.membership.subscription import (
-    Assignor as Assignor,
-    Subscription as Subscription,
-)

@@ -69,12 +69,16 @@ from kafkaio._consumer.wanted import AnyTopics, Names, ReadSelection, Topics
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
-from kafkaio._machines.retries import Retry
-from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
 from kafkaio._public import PropertySet, knows_other_clients, public
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
+from kafkaio._topic import (
+    AsyncDeserializer,
+    DeserializerLike,
+    PlainDeserializer,
+    ReadableTopic,
+)
 from kafkaio._transactional import (
     GroupOffsetsPort,
     JoinedConsumerPort,
@@ -85,12 +89,6 @@ from kafkaio.errors import (
     ArgumentValueError,
     KafkaError,
     PartitionLost,
-)
-from kafkaio.serde import (
-    AsyncDeserializer,
-    DeserializerLike,
-    PlainDeserializer,
-    ReadableTopic,
 )
 from kafkaio.types import (
     GroupMetadata,
@@ -111,6 +109,8 @@ if TYPE_CHECKING:
     )
     from kafkaio._consumer.parallel.run import OnDead
     from kafkaio._consumer.threaded.core import ThreadedCore
+    from kafkaio._machines.retries import Retry
+    from kafkaio._machines.schedule import Ordering
 
 TransactionT = TypeVar("TransactionT", bound="OpenTransactionPort")
 
@@ -921,12 +921,14 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
                 f"handler must be callable, not {type_name(handler)}"
             )
         _check_callable("dead_letter", dead_letter)
+        from kafkaio._consumer.parallel.handlers import observed
+        from kafkaio._consumer.parallel.run import TransactionalRun
+        from kafkaio._machines.retries import Retry
+
         if not isinstance(retry, Retry | None):
             raise ArgumentTypeError(
                 f"retry must be a kafkaio.Retry or None, not {type_name(retry)}"
             )
-        from kafkaio._consumer.parallel.handlers import observed
-        from kafkaio._consumer.parallel.run import TransactionalRun
 
         handler = observed(handler, self._core.observer, self._config.group_id)
         how = None

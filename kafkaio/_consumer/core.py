@@ -22,13 +22,12 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from kafkaio._client.cluster import Cluster
-from kafkaio._client.fanout import Results
 from kafkaio._client.offsets import LATEST, OffsetLookup
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.autocommit import AutoCommitter
@@ -44,8 +43,6 @@ from kafkaio._consumer.fetch.fetcher import Fetcher
 from kafkaio._consumer.fetch.positioner import Positioner
 from kafkaio._consumer.fetch.resets import NewcomerLookup
 from kafkaio._consumer.group.member import ConsumerMember
-from kafkaio._consumer.group.rewind import Moved, Rewinder, outcome
-from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
@@ -70,16 +67,14 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.patience import Patience
 from kafkaio._machines.positions import Reset
-from kafkaio._machines.retries import Retry
-from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio._runtime.broadcast import Broadcast
+from kafkaio._runtime.caller import caller
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
 from kafkaio._runtime.log import listed_by_reason
 from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio._runtime.supervisor import Child, Supervisor
-from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
@@ -102,12 +97,17 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
+    from kafkaio._client.fanout import Results
     from kafkaio._client.log_ranges import Edge
+    from kafkaio._consumer.group.rewind import Rewinder
     from kafkaio._consumer.parallel.handlers import Handler
     from kafkaio._consumer.parallel.lanes import LaneIterator, Lanes
     from kafkaio._consumer.parallel.run import OnDead, TransactionalRun
+    from kafkaio._consumer.reading.divider import DividerPort
     from kafkaio._consumer.reading.until import ReadUntil
     from kafkaio._consumer.transactions import JoinedTransaction, TransactionOffsets
+    from kafkaio._machines.retries import Retry
+    from kafkaio._machines.schedule import Ordering
 
 T = TypeVar("T")
 
@@ -154,9 +154,8 @@ class Core:
         wanted: the selection of topics or partitions.
         reader: hands the records out.
         assigned: the assignment.
-        member: the membership in the group; None without a group, like the next two.
+        member: the membership in the group; None without a group, like the next one.
         committer: commits and fetches offsets.
-        rewinder: moves the whole group to other offsets.
         fetcher: fetches records.
         reading: lets one task read at a time.
         user_code: the tasks that run code of the user's.
@@ -255,7 +254,6 @@ class Core:
     def _make_group_parts(self) -> None:
         self.committer: OffsetCommitter | None = None
         self.member: ConsumerMember | None = None
-        self.rewinder: Rewinder | None = None
         # Whether the member was started, and not left since.
         self._takes_part = False
         if self.config.group_id is not None:
@@ -263,7 +261,6 @@ class Core:
             member = ConsumerMember(self.cluster, self.config, self.assigned)
             committer.attach(member)
             self.committer, self.member = committer, member
-            self.rewinder = Rewinder(member, committer, self.cluster, self._lookup)
             self.assigned.attach(member)
         self._autocommit = AutoCommitter(
             self.config,
@@ -1035,6 +1032,7 @@ class Core:
         else:
             self._check_transactional()
         from kafkaio._consumer.parallel.run import Runner
+        from kafkaio._machines.schedule import Schedule
 
         limit = max(2 * concurrency, self.config.max_poll_records)
         runner = Runner(
@@ -1359,19 +1357,32 @@ class Core:
         found = await self.group_committer().last_committed(partitions, within)
         return [tp for tp, at in found.items() if at is not None]
 
+    @cached_property
+    def _rewinder(self) -> Rewinder | None:
+        """Moves the whole group to other offsets; None without a group."""
+        from kafkaio._consumer.group.rewind import Rewinder
+
+        if self.member is None or self.committer is None:
+            return None
+        return Rewinder(self.member, self.committer, self.cluster, self._lookup)
+
     async def rewind(
         self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
     ) -> dict[TopicPartition, int]:
         """Move the whole group to other offsets, as ``Consumer.rewind`` describes."""
         self.check()
-        if self.rewinder is None or not self.wanted.is_subscription:
+        rewinder = self._rewinder
+        if rewinder is None or not self.wanted.is_subscription:
             raise UsageError("only a group that is subscribed to topics can be rewound")
+        from kafkaio._client.fanout import Results
+        from kafkaio._consumer.group.rewind import Moved, outcome
+
         deadline = now() + within
-        places = await self.rewinder.find(to, within)
+        places = await rewinder.find(to, within)
         moved: Moved = Results(failed=places.failed)
         if places.found:
             with self.assigned.rewinding():
-                moved.add(await self.rewinder.rewind(places.found, deadline - now()))
+                moved.add(await rewinder.rewind(places.found, deadline - now()))
         return outcome(to, moved)
 
     # Transactions of a producer

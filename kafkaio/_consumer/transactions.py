@@ -48,8 +48,8 @@ from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.transaction_holds import TransactionHolds
+from kafkaio._runtime.caller import caller, refer
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.thread import caller, refer
 from kafkaio.errors import KafkaError, PartitionLost, UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 

@@ -11,8 +11,8 @@ from kafkaio._arguments import partitions_of, topics_of
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import KeyT, ValueT
 from kafkaio._machines.metadata import ClusterView
+from kafkaio._topic import ReadableTopic, Topic
 from kafkaio.errors import ArgumentValueError, UsageError
-from kafkaio.serde import ReadableTopic, Topic
 from kafkaio.types import TopicPartition
 
 #: One topic, several topics, or every topic whose whole name a pattern matches.

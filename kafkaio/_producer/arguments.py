@@ -16,8 +16,8 @@ from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._machines.accumulator import PlainRecord
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.clock import wall_clock
+from kafkaio._topic import SerializationContext, Topic
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
-from kafkaio.serde import SerializationContext, Topic
 from kafkaio.types import Header, Headers
 
 #: A topic in the arguments of a call.

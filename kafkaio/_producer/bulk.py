@@ -29,6 +29,7 @@ from kafkaio._producer.delivery import Delivery, settled, unsettled
 from kafkaio._public import public
 from kafkaio._records._impl import RowReceipts, Rows, metadata_run
 from kafkaio._records.builder import BatchBuilder
+from kafkaio._topic import Topic
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -37,7 +38,6 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.serde import Topic
 from kafkaio.types import NewRecord, RecordMetadata
 
 if TYPE_CHECKING:

@@ -55,6 +55,7 @@ from kafkaio._records.compression import Compression, Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle, LifecycleState, weakly
 from kafkaio._runtime.scopes import move_on_after
+from kafkaio._topic import ReadableTopic, SerializerLike, Topic
 from kafkaio._transactional import TransactionalConsumer
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -62,7 +63,6 @@ from kafkaio.errors import (
     KafkaTimeout,
     UsageError,
 )
-from kafkaio.serde import ReadableTopic, SerializerLike, Topic
 from kafkaio.types import Headers, Metric, NewRecord, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:

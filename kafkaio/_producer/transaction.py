@@ -23,6 +23,7 @@ from kafkaio._producer.turns import Run
 from kafkaio._public import knows_other_clients, public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
+from kafkaio._topic import Topic
 from kafkaio._transactional import GroupOffsetsPort, TransactionalConsumer
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -33,7 +34,6 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.serde import Topic
 from kafkaio.types import (
     GroupMetadata,
     Headers,

@@ -23,8 +23,9 @@ from kafkaio._records._layout import (
     TRANSACTIONAL,
     PlainRecord,
 )
-from kafkaio._records.batch import Batch, read_batches
+from kafkaio._records.batch import read_batches
 from kafkaio._records.compression import Compression, Decompressor
+from kafkaio._records.legacy import LegacyBatch
 from kafkaio._records.view import RecordBatch
 from kafkaio.types import Record, TimestampType, TopicPartition
 
@@ -66,7 +67,7 @@ class RawBatch:
     def __init__(
         self,
         tp: TopicPartition,
-        batch: Batch,
+        batch: RecordBatch | LegacyBatch,
         place: tuple[int, int],
         assignment: int = -1,
     ) -> None:

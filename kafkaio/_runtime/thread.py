@@ -13,16 +13,15 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from contextvars import ContextVar
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 from weakref import WeakSet
 
 from kafkaio._generic import Generic
+from kafkaio._runtime.caller import call_tasks, caller, refer
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.lifecycle import Ending
 from kafkaio._runtime.loop import running_loop
@@ -31,44 +30,6 @@ from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
 T = TypeVar("T")
-#: Returns a task as long as it exists, then None.
-TaskReference: TypeAlias = Callable[[], asyncio.Task[object] | None]
-#: The task that runs a call, and the task of the other loop that made the call. Tasks
-#: that the former starts inherit this variable but do not run the call. The references
-#: are weak: a task's context would refer to the task itself, and to its caller.
-_call_tasks: ContextVar[tuple[TaskReference, TaskReference] | None] = ContextVar(
-    "call_tasks", default=None
-)
-
-
-def _no_task() -> None:
-    """Return None: no task runs the call."""
-
-
-def refer(task: asyncio.Task[object] | None) -> TaskReference:
-    """Return a weak reference to a task; for None, one that returns None."""
-    return _no_task if task is None else weakref.ref(task)
-
-
-def caller() -> asyncio.Task[object] | None:
-    """Return the current task; in a call of `LoopThread`, the task that called."""
-    current = asyncio.current_task()
-    tasks = _call_tasks.get()
-    if tasks is None or tasks[0]() is not current:
-        return current
-    return tasks[1]() or current
-
-
-def when_done(task: asyncio.Task[object], callback: Callable[[], None]) -> None:
-    """Call a function in this loop when a task, of any loop, has ended."""
-    here, there = asyncio.get_running_loop(), task.get_loop()
-
-    def ended(_: asyncio.Task[object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: no task waits
-            here.call_soon_threadsafe(callback)
-
-    with suppress(RuntimeError):
-        there.call_soon_threadsafe(task.add_done_callback, ended)
 
 
 class LoopThread:
@@ -307,7 +268,7 @@ class _LoopCall(Generic[T]):
 
     async def run(self) -> None:
         """Do the work; on the other loop."""
-        _call_tasks.set((refer(asyncio.current_task()), self._task))
+        call_tasks.set((refer(asyncio.current_task()), self._task))
         try:
             with CancelScope() as self._scope:
                 if self._is_cancelled:

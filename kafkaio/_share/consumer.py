@@ -48,13 +48,13 @@ from kafkaio._share.run import (
 from kafkaio._share.statistics import ShareConsumerStatistics
 from kafkaio._share.threaded.core import ThreadedShareCore
 from kafkaio._share.threaded.reads import ThreadedReads
-from kafkaio.errors import ArgumentTypeError, KafkaError, Release
-from kafkaio.serde import (
+from kafkaio._topic import (
     AsyncDeserializer,
     DeserializerLike,
     PlainDeserializer,
     ReadableTopic,
 )
+from kafkaio.errors import ArgumentTypeError, KafkaError, Release
 from kafkaio.types import Metric, TopicPartition
 
 

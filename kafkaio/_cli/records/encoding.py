@@ -14,8 +14,8 @@ from kafkaio._cli.records.input import InputError
 from kafkaio._cli.records.sides import PLAIN, REGISTERED, TEXTS, Sides
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._named_tuple import NamedTuple
+from kafkaio._topic import SerializationContext
 from kafkaio.errors import SerializationError
-from kafkaio.serde import SerializationContext
 
 if TYPE_CHECKING:
     from kafkaio.registry import Registry, Schema

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
@@ -21,7 +22,6 @@ from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.kafka import CommitMemberPort, KafkaOffsets
-from kafkaio._consumer.stores.base import InKafka, bound, store_errors
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.patience import ASKED_FOR
@@ -38,6 +38,9 @@ from kafkaio.types import (
     OffsetStore,
     TopicPartition,
 )
+
+if TYPE_CHECKING:
+    from kafkaio._consumer.stores.base import InKafka
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -238,6 +241,8 @@ class OffsetCommitter:
         # the call of the store; what the store does afterwards cannot be fenced.
         if fence is not None:
             fence.check()
+        from kafkaio._consumer.stores.base import bound, store_errors
+
         kafka = self._in_kafka(fence, attempts)
         began = now()
         with (
@@ -257,6 +262,8 @@ class OffsetCommitter:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         if wanted is None:
             raise UsageError(f"{store!r} must be asked for partitions by name")
+        from kafkaio._consumer.stores.base import bound, store_errors
+
         kafka = self._in_kafka(None, attempts)
         with (
             CancelScope(deadline=attempts.deadline) as reading,
@@ -268,6 +275,8 @@ class OffsetCommitter:
         return {tp: found.get(tp) for tp in sorted(wanted)}
 
     def _in_kafka(self, fence: Fence | None, attempts: Attempts) -> InKafka:
+        from kafkaio._consumer.stores.base import InKafka
+
         # Kafka within a store of two has the fence and the time of the call.
         return InKafka(
             partial(self._kafka.fetch, attempts=attempts),

@@ -21,15 +21,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from functools import partial
-from typing import Final, Protocol, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kafkaio._client.fanout import Results
 from kafkaio._client.offsets import OffsetLookup
 from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.resets import NewcomerLookup
-from kafkaio._fetching.epochs import EpochEnd, EpochLookup
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import (
@@ -45,6 +44,9 @@ from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import AuthorizationError, KafkaError, KafkaTimeout, MembershipError
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._fetching.epochs import EpochEnd, EpochLookup
 
 #: Looks committed offsets up, within some seconds; None where there is none.
 FetchCommitted = Callable[
@@ -108,7 +110,6 @@ class Positioner:
         self._cluster = cluster
         self._reader = reader
         self._lookup = lookup
-        self._epochs = EpochLookup(cluster, config.request_timeout_ms / 1000)
         self._committed = committed
         self._newcomers = newcomers
         self._on_found = on_found
@@ -360,6 +361,13 @@ class Positioner:
                 error = result.again.get(tp, missing)
             failures[tp, token] = error
         self._retry(failures)
+
+    @cached_property
+    def _epochs(self) -> EpochLookup:
+        # Needed once a leader has changed.
+        from kafkaio._fetching.epochs import EpochLookup
+
+        return EpochLookup(self._cluster, self._timeout)
 
     async def _validate(self, wanted: Mapping[TopicPartition, Unvalidated]) -> None:
         epochs = {tp: unvalidated.epoch for tp, unvalidated in wanted.items()}

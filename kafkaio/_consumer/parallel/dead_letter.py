@@ -8,8 +8,8 @@ from typing import Protocol
 from kafkaio._arguments import check_topic
 from kafkaio._consumer.parallel.ports import OpenTransactionPort
 from kafkaio._public import public
+from kafkaio._topic import Topic
 from kafkaio.errors import ArgumentTypeError
-from kafkaio.serde import Topic
 from kafkaio.types import Header, Record
 
 

@@ -30,8 +30,8 @@ from kafkaio._consumer.reading.progress import HandedOut, Turn
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
+from kafkaio._runtime.caller import caller
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import SLICE, TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ArgumentValueError, PartitionLost, UsageError

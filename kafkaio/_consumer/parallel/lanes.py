@@ -21,7 +21,7 @@ from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
-from kafkaio._runtime.thread import when_done
+from kafkaio._runtime.caller import when_done
 from kafkaio.types import TopicPartition
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.time_slice import TimeSlice
+from kafkaio._topic import Topic
 from kafkaio._transactional import TransactionalConsumer
-from kafkaio.serde import Topic
 from kafkaio.types import Header, TopicPartition
 
 

@@ -22,6 +22,7 @@ from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
 from kafkaio._runtime.scopes import move_on_after
+from kafkaio._topic import DeserializationContext, Topic
 from kafkaio.errors import (
     ClosedError,
     DeserializationError,
@@ -30,7 +31,6 @@ from kafkaio.errors import (
     RequestTimeout,
     SchemaError,
 )
-from kafkaio.serde import DeserializationContext, Topic
 from kafkaio.types import Record
 
 #: Deserializes a record, or begins to.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import ReferenceType, ref
 
-from kafkaio._runtime.thread import caller
+from kafkaio._runtime.caller import caller
 from kafkaio.errors import UsageError
 
 

@@ -23,15 +23,17 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kafkaio._consumer.reading.buffers import PartitionBuffer
-from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.batch import Handout
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._consumer.reading.divider import DividerPort
 
 
 class HandedOut(NamedTuple):

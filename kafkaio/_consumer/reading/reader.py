@@ -24,7 +24,6 @@ from kafkaio._consumer.reading.buffers import Buffers, Fetched
 from kafkaio._consumer.reading.chunks import Chunks, no_position
 from kafkaio._consumer.reading.deserialization import Deserialization
 from kafkaio._consumer.reading.deserializers import Deserialize, Rule
-from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.preparation import Spawn
 from kafkaio._consumer.reading.progress import (
     HandedOut,
@@ -43,6 +42,7 @@ from kafkaio._runtime.time_slice import SLICE
 from kafkaio.types import AnyRecord, OffsetAndMetadata, Record, TopicPartition
 
 if TYPE_CHECKING:
+    from kafkaio._consumer.reading.divider import DividerPort
     from kafkaio._records.raw import RawBatch
 
 #: A partition, and the number of records taken by the end of a run of its records.

@@ -25,7 +25,7 @@ from typing import Protocol, TypeAlias
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._public import public
-from kafkaio._runtime.thread import TaskReference, caller, refer
+from kafkaio._runtime.caller import TaskReference, caller, refer
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import TopicPartition
 

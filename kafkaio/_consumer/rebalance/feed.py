@@ -36,7 +36,7 @@ from kafkaio._consumer.rebalance.events import (
 )
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._public import public
-from kafkaio._runtime.thread import TaskReference, caller, refer, when_done
+from kafkaio._runtime.caller import TaskReference, caller, refer, when_done
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import TopicPartition

@@ -7,7 +7,8 @@ import weakref
 import anyio
 import pytest
 
-from kafkaio._runtime.thread import LoopThread, caller, when_done
+from kafkaio._runtime.caller import caller, when_done
+from kafkaio._runtime.thread import LoopThread
 from kafkaio.errors import ClosedError
 from tests.support.patience import HANGS
 

@@ -35,7 +35,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.bounds import seconds
 from kafkaio._machines.membership import effects as fx
-from kafkaio._machines.membership.kip848.regex import to_re2
 from kafkaio._machines.membership.kip848.states import (
     ENDED,
     HEARTBEATING,
@@ -296,6 +295,8 @@ class Kip848Membership(Membership):
         Returns:
             None if it does not (see ``to_re2``): the client has to match by itself.
         """
+        from kafkaio._machines.membership.kip848.regex import to_re2
+
         regex = to_re2(pattern, hides_internal=exclude_internal)
         return None if regex is None else self.subscribe_regex(regex, now)
 
