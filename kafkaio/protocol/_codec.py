@@ -27,9 +27,9 @@ _DECODERS: dict[tuple[type[Message], int], Decoder] = {}
 _SLICED: dict[tuple[type[Message], int], SlicedDecoder] = {}
 
 #: Exceptions of a compiled decoder for malformed bytes.
-_MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
+MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
 #: Exceptions of a compiled encoder for a value of a wrong type or size.
-_UNFIT = (ProtocolError, struct.error, AttributeError, TypeError, ValueError)
+UNFIT = (ProtocolError, struct.error, AttributeError, TypeError, ValueError)
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -58,21 +58,35 @@ def encode_into(message: Message, version: int, out: bytearray) -> list[Buffer]:
 
     Raises what ``encode`` raises; the content of ``out`` is then undefined.
     """
-    encoder = _ENCODERS.get((type(message), version))
-    if encoder is None:
-        _check_version(type(message), version)
-        # Compiled on first use: a process uses a few of the hundreds of versions.
-        encoder = compile_encoder(type(message), version)
-        _ENCODERS[type(message), version] = encoder
+    encoder = encoder_of(type(message), version)
     # Filled by the encoder: record data in between is not copied.
     parts: list[Buffer] = []
     try:
         encoder(message, out, parts)
-    except _UNFIT as error:
-        raise ProtocolError(
-            f"{message.NAME} v{version}: a value does not fit its field: {error}"
-        ) from error
+    except UNFIT as error:
+        raise unfit(type(message), version, error) from error
     return parts
+
+
+def encoder_of(message: type[Message], version: int) -> Encoder:
+    """Return the function that encodes a class at one version; it raises ``UNFIT``.
+
+    Raises:
+        UnsupportedVersion: if the class has no such version.
+    """
+    encoder = _ENCODERS.get((message, version))
+    if encoder is None:
+        _check_version(message, version)
+        # Compiled on first use: a process uses a few of the hundreds of versions.
+        encoder = _ENCODERS[message, version] = compile_encoder(message, version)
+    return encoder
+
+
+def unfit(message: type[Message], version: int, error: Exception) -> ProtocolError:
+    """Return the error to raise for one of ``UNFIT``."""
+    return ProtocolError(
+        f"{message.NAME} v{version}: a value does not fit its field: {error}"
+    )
 
 
 def decode(
@@ -102,7 +116,7 @@ def decode(
     """
     found, position = decode_from(message, version, data, position)
     if exact and position != len(data):
-        _check_rest(message, version, data, position)
+        check_rest(message, version, data, position)
     return found
 
 
@@ -137,10 +151,10 @@ def decode_in_slices(
     end = len(data)
     try:
         found, position = yield from decoder(data, position, end, max_memory)
-    except _MALFORMED as error:
-        raise _unreadable(message, version, end, error) from error
+    except MALFORMED as error:
+        raise unreadable(message, version, end, error) from error
     if position != end:
-        _check_rest(message, version, data, position)
+        check_rest(message, version, data, position)
     assert isinstance(found, message)
     return found
 
@@ -152,19 +166,29 @@ def decode_from(
 
     Raises what ``decode`` raises.
     """
-    decoder = _DECODERS.get((message, version))
-    if decoder is None:
-        _check_version(message, version)
-        decoder = _DECODERS[message, version] = _decoder_of(message, version)
+    decoder = decoder_of(message, version)
     try:
         found, position = decoder(data, position, len(data))
-    except _MALFORMED as error:
-        raise _unreadable(message, version, len(data), error) from error
+    except MALFORMED as error:
+        raise unreadable(message, version, len(data), error) from error
     assert isinstance(found, message)
     return found, position
 
 
-def _decoder_of(message: type[Message], version: int) -> Decoder:
+def decoder_of(message: type[Message], version: int) -> Decoder:
+    """Return the function that decodes a class at one version; raises ``MALFORMED``.
+
+    Raises:
+        UnsupportedVersion: if the class has no such version.
+    """
+    decoder = _DECODERS.get((message, version))
+    if decoder is None:
+        _check_version(message, version)
+        decoder = _DECODERS[message, version] = _like_another(message, version)
+    return decoder
+
+
+def _like_another(message: type[Message], version: int) -> Decoder:
     # A new version of a request leaves many an answer as it was.
     wanted = layout(message, version), message.is_flexible(version)
     for (kind, other), decoder in _DECODERS.items():
@@ -176,18 +200,19 @@ def _decoder_of(message: type[Message], version: int) -> Decoder:
     return compile_decoder(message, version)
 
 
-def _unreadable(
+def unreadable(
     message: type[Message], version: int, size: int, error: Exception
 ) -> ProtocolError:
+    """Return the error to raise for one of ``MALFORMED``."""
     return ProtocolError(
         f"{message.NAME} v{version} cannot be read from {size} bytes: {error}"
     )
 
 
-def _check_rest(
+def check_rest(
     message: type[Message], version: int, data: Buffer, position: int
 ) -> None:
-    """Check what follows a message: nothing, but for one byte that says nothing.
+    """Check what follows a message: nothing, or one byte that says nothing.
 
     Some servers write the empty section of tagged fields at the end of an answer twice,
     librdkafka's mock cluster among them. More bytes, or another one, mean that the
