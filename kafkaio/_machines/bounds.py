@@ -20,6 +20,7 @@ is too high, the right ones look old. See `kafkaio._machines.metadata.Epochs`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from types import MappingProxyType
 from typing import Final
 
@@ -180,9 +181,7 @@ def check(message: Message) -> None:
     if not plans:
         return
     waiting: list[Struct] = [message]
-    while waiting:
-        struct = waiting.pop()
-        _check_struct(struct, plans[type(struct)], waiting)
+    _check_structs(waiting, plans, inf)
 
 
 def check_in_slices(message: Message) -> Iterator[None]:
@@ -192,31 +191,34 @@ def check_in_slices(message: Message) -> Iterator[None]:
         return
     waiting: list[Struct] = [message]
     while True:
-        for _ in range(_SLICE):
-            struct = waiting.pop()
-            _check_struct(struct, plans[type(struct)], waiting)
-            if not waiting:
-                return
+        _check_structs(waiting, plans, _SLICE)
+        if not waiting:
+            return
         yield
 
 
-def _check_struct(struct: Struct, plan: _Plan, waiting: list[Struct]) -> None:
-    """Check the numbers of one struct, and add the structs in it to those waiting."""
-    for name, bound in plan.numbers:
-        number = getattr(struct, name)
-        if not bound.least <= number <= bound.most:
-            _refuse(struct, name, bound, number)
-    if plan.arrays:
-        for name, bound in plan.arrays:
+def _check_structs(
+    waiting: list[Struct], plans: Mapping[type[Struct], _Plan], most: float
+) -> None:
+    """Check the numbers of so many of the structs that wait, with those in them."""
+    while waiting and most > 0:
+        most -= 1
+        struct = waiting.pop()
+        numbers, arrays, lists, structs = plans[type(struct)]
+        for name, bound in numbers:
+            number = getattr(struct, name)
+            if not bound.least <= number <= bound.most:
+                _refuse(struct, name, bound, number)
+        for name, bound in arrays:
             for number in getattr(struct, name) or ():
                 if not bound.least <= number <= bound.most:
                     _refuse(struct, name, bound, number)
-    for name in plan.lists:
-        waiting += getattr(struct, name) or ()
-    for name in plan.structs:
-        inner = getattr(struct, name)
-        if inner is not None:
-            waiting.append(inner)
+        for name in lists:
+            waiting += getattr(struct, name) or ()
+        for name in structs:
+            inner = getattr(struct, name)
+            if inner is not None:
+                waiting.append(inner)
 
 
 def _refuse(struct: Struct, name: str, bound: Bound, value: int) -> None:

@@ -159,16 +159,15 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
-        return self._frames.space()
+        return self._frames.room or self._frames.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        # A peer that expects TLS answers plaintext with an alert, in its first bytes.
-        first = self._frames.space()[:2] if not self._frames.received else b""
         try:
             self._frames.filled(nbytes)
         except ProtocolError as error:
             self._broken = error
-            if first == _TLS_ALERT:
+            # A peer that expects TLS answers plaintext with an alert.
+            if self._frames.began_with(_TLS_ALERT):
                 self._broken = AuthenticationError(
                     f"{self._address}: the peer speaks TLS, the client does not: give "
                     "security_protocol='SSL', or 'SASL_SSL'",

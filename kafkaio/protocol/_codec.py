@@ -29,9 +29,9 @@ _WRITERS: dict[tuple[type[Message], int], Writer] = {}
 _READERS: dict[tuple[type[Message], int], Reader] = {}
 
 #: Exceptions of a decoder for malformed bytes.
-_MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
+MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
 #: Exceptions of an encoder for a value of a wrong type or size.
-_UNFIT = (ProtocolError, struct.error, AttributeError, TypeError, ValueError)
+UNFIT = (ProtocolError, struct.error, AttributeError, TypeError, ValueError)
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -60,44 +60,61 @@ def encode_into(message: Message, version: int, out: bytearray) -> list[Buffer]:
 
     Raises what ``encode`` raises; the content of ``out`` is then undefined.
     """
-    encoder = _ENCODERS.get((type(message), version))
     # Filled by the encoder: record data in between is not copied.
     parts: list[Buffer] = []
+    encoder = _ENCODERS.get((type(message), version))
     try:
         if encoder is None:
-            _encode_rare(message, version, out, parts)
+            encode_rare(message, version, out, parts)
         else:
             encoder(message, out, parts)
-    except _UNFIT as error:
-        raise ProtocolError(
-            f"{message.NAME} v{version}: a value does not fit its field: {error}"
-        ) from error
+    except UNFIT as error:
+        raise unfit(type(message), version, error) from error
     return parts
 
 
-def _encode_rare(
+def encode_rare(
     message: Message, version: int, out: bytearray, parts: list[Buffer]
-) -> None:
-    """Encode by the interpreter, or compile the encoder if it is exhausted."""
-    key = kind, _ = type(message), version
-    writer = _WRITERS.get(key)
-    if writer is None:
-        _check_version(kind, version)
-        writer = _WRITERS[key] = Writer(kind, version)
-    size = len(out)
-    try:
-        writer.encode(message, out, parts)
-    except Exhausted:
-        from kafkaio.protocol._encoder import compile_encoder
+) -> Encoder | None:
+    """Encode a message whose encoder the caller does not have; raises ``UNFIT``.
 
-        encoder = _ENCODERS[key] = compile_encoder(kind, version)
-        _WRITERS.pop(key, None)  # unless another thread did
-    else:
-        return
-    # It begins again; the first buffer may have been finished already.
-    del out[size:]
-    parts.clear()
+    The interpreter does it until it is exhausted. Then the encoder is compiled.
+
+    Returns:
+        The encoder, to be called from now on; None while there is none.
+
+    Raises:
+        UnsupportedVersion: if the class has no such version.
+    """
+    key = kind, _ = type(message), version
+    encoder = _ENCODERS.get(key)
+    if encoder is None:
+        writer = _WRITERS.get(key)
+        if writer is None:
+            check_version(kind, version)
+            writer = _WRITERS[key] = Writer(kind, version)
+        size = len(out)
+        try:
+            writer.encode(message, out, parts)
+        except Exhausted:
+            from kafkaio.protocol._encoder import compile_encoder
+
+            encoder = _ENCODERS[key] = compile_encoder(kind, version)
+            _WRITERS.pop(key, None)  # unless another thread did
+        else:
+            return None
+        # It begins again; the first buffer may have been finished already.
+        del out[size:]
+        parts.clear()
     encoder(message, out, parts)
+    return encoder
+
+
+def unfit(message: type[Message], version: int, error: Exception) -> ProtocolError:
+    """Return the error to raise for one of ``UNFIT``."""
+    return ProtocolError(
+        f"{message.NAME} v{version}: a value does not fit its field: {error}"
+    )
 
 
 def decode(
@@ -127,7 +144,7 @@ def decode(
     """
     found, position = decode_from(message, version, data, position)
     if exact and position != len(data):
-        _check_rest(message, version, data, position)
+        check_rest(message, version, data, position)
     return found
 
 
@@ -159,15 +176,15 @@ def decode_in_slices(
     if decoder is None:
         from kafkaio.protocol._decoder import compile_sliced_decoder  # large ones only
 
-        _check_version(message, version)
+        check_version(message, version)
         decoder = _SLICED[message, version] = compile_sliced_decoder(message, version)
     end = len(data)
     try:
         found, position = yield from decoder(data, position, end, max_memory)
-    except _MALFORMED as error:
-        raise _unreadable(message, version, end, error) from error
+    except MALFORMED as error:
+        raise unreadable(message, version, end, error) from error
     if position != end:
-        _check_rest(message, version, data, position)
+        check_rest(message, version, data, position)
     assert isinstance(found, message)
     return found
 
@@ -182,30 +199,42 @@ def decode_from(
     decoder = _DECODERS.get((message, version))
     try:
         if decoder is None:
-            found, position = _decode_rare(message, version, data, position)
+            found, position, _ = decode_rare(message, version, data, position)
         else:
             found, position = decoder(data, position, len(data))
-    except _MALFORMED as error:
-        raise _unreadable(message, version, len(data), error) from error
+    except MALFORMED as error:
+        raise unreadable(message, version, len(data), error) from error
     assert isinstance(found, message)
     return found, position
 
 
-def _decode_rare(
+def decode_rare(
     message: type[Message], version: int, data: Buffer, position: int
-) -> tuple[Message, int]:
-    """Decode by the interpreter, or compile the decoder if it is exhausted."""
+) -> tuple[Message, int, Decoder | None]:
+    """Decode a message whose decoder the caller does not have; raises ``MALFORMED``.
+
+    The interpreter does it until it is exhausted. Then the decoder is compiled.
+
+    Returns:
+        The message, the position after it, and the decoder, to be called from now on;
+        None while there is none.
+
+    Raises:
+        UnsupportedVersion: if the class has no such version.
+    """
     key = message, version
-    reader = _READERS.get(key)
-    if reader is None:
-        _check_version(message, version)
-        reader = _READERS[key] = Reader(message, version)
-    try:
-        return reader.decode(data, position, len(data))
-    except Exhausted:
-        decoder = _DECODERS[key] = _decoder_of(message, version)
-        _READERS.pop(key, None)  # unless another thread did
-    return decoder(data, position, len(data))
+    decoder = _DECODERS.get(key)
+    if decoder is None:
+        reader = _READERS.get(key)
+        if reader is None:
+            check_version(message, version)
+            reader = _READERS[key] = Reader(message, version)
+        try:
+            return *reader.decode(data, position, len(data)), None
+        except Exhausted:
+            decoder = _DECODERS[key] = _decoder_of(message, version)
+            _READERS.pop(key, None)  # unless another thread did
+    return *decoder(data, position, len(data)), decoder
 
 
 def _decoder_of(message: type[Message], version: int) -> Decoder:
@@ -222,18 +251,19 @@ def _decoder_of(message: type[Message], version: int) -> Decoder:
     return compile_decoder(message, version)
 
 
-def _unreadable(
+def unreadable(
     message: type[Message], version: int, size: int, error: Exception
 ) -> ProtocolError:
+    """Return the error to raise for one of ``MALFORMED``."""
     return ProtocolError(
         f"{message.NAME} v{version} cannot be read from {size} bytes: {error}"
     )
 
 
-def _check_rest(
+def check_rest(
     message: type[Message], version: int, data: Buffer, position: int
 ) -> None:
-    """Check what follows a message: nothing, but for one byte that says nothing.
+    """Check what follows a message: nothing, or one byte that says nothing.
 
     Some servers write the empty section of tagged fields at the end of an answer twice,
     librdkafka's mock cluster among them. More bytes, or another one, mean that the
@@ -246,7 +276,8 @@ def _check_rest(
         raise ProtocolError(f"{message.NAME} v{version}: {left} bytes are left over")
 
 
-def _check_version(message: type[Message], version: int) -> None:
+def check_version(message: type[Message], version: int) -> None:
+    """Raise UnsupportedVersion if the class has no such version."""
     if not message.MIN_VERSION <= version <= message.LAST_VERSION:
         raise UnsupportedVersion(
             f"{message.NAME} has versions {message.MIN_VERSION} to "

@@ -17,16 +17,34 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from kafkaio._generic import Generic
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._api_keys import ApiKey, request_type
-from kafkaio.protocol._codec import decode, decode_from, decode_in_slices, encode_into
+from kafkaio.protocol._codec import (
+    MALFORMED,
+    UNFIT,
+    check_rest,
+    check_version,
+    decode,
+    decode_from,
+    decode_in_slices,
+    decode_rare,
+    encode_into,
+    encode_rare,
+    unfit,
+    unreadable,
+)
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Buffer, Request, Response
 from kafkaio.protocol._primitives import nullable_string, skip_tags
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 from kafkaio.protocol.messages.request_header import RequestHeader
+
+if TYPE_CHECKING:
+    from kafkaio.protocol._decoder import Decoder
+    from kafkaio.protocol._encoder import Encoder
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -51,7 +69,6 @@ def encode_request_header(
     return _FIXED.pack(api_key, version, correlation_id) + rest
 
 
-@lru_cache(maxsize=512)  # a process uses few, and one with each request
 def _blank(api_key: int, version: int, client_id: str | None) -> bytes:
     """The header of a request, with zeros where ``_REQUEST`` writes its fields."""
     tags = b"\0" if request_type(api_key).is_flexible(version) else b""
@@ -78,15 +95,119 @@ def encode_request_parts(
 
     The record data must not change until the buffers have been sent.
     """
-    api_key = request.API_KEY
-    # A copy of the template: one for each request, so that requests can be encoded side
-    # by side.
-    first = bytearray(_blank(api_key, version, client_id))
-    parts = encode_into(request, version, first)
-    # Last, when the length is known; it does not count itself.
-    size = sum(map(len, parts)) - _LENGTH.size
-    _REQUEST.pack_into(first, 0, size, api_key, version, correlation_id)
-    return parts
+    kind = request_kind(type(request), version, client_id)
+    return kind.encode(request, correlation_id)
+
+
+class RequestKind(Generic[ResponseT]):
+    """A class of requests at one version, with the answers to it, for one client id.
+
+    It holds what all requests of the kind have in common: header, encoder and decoder.
+    A client sends the same few again and again, so that looking these up for each of
+    them would take as long as using them. Made by `request_kind`.
+
+    Args:
+        request_type: the class of the requests.
+        version: the version of requests and answers.
+        client_id: the client id in the headers.
+
+    Attributes:
+        api: the name of both, such as ``Produce``.
+        response_type: the class of the answers.
+        version: the version of requests and answers.
+
+    Raises:
+        UnsupportedVersion: if the class has no such version.
+        ProtocolError: if the client id is too long.
+    """
+
+    __slots__ = (
+        "_answer_tags",
+        "_api_key",
+        "_blank",
+        "_decoder",
+        "_encoder",
+        "_request_type",
+        "api",
+        "response_type",
+        "version",
+    )
+
+    def __init__(
+        self,
+        request_type: type[Request[ResponseT]],
+        version: int,
+        client_id: str | None,
+    ) -> None:
+        self._request_type = request_type
+        self._api_key = api_key = request_type.API_KEY
+        check_version(request_type, version)
+        self._blank = _blank(api_key, version, client_id)
+        # None until they are compiled.
+        self._encoder: Encoder | None = None
+        self._decoder: Decoder | None = None
+        self._answer_tags = _has_tags(api_key, version)
+        self.api: Final = request_type.NAME.removesuffix("Request")
+        self.response_type: Final = request_type.response_type()
+        self.version: Final = version
+
+    def encode(self, request: Request[Response], correlation_id: int) -> list[Buffer]:
+        """Return the frame of a request; see ``encode_request_parts``."""
+        # A copy of the template: one for each request, so that requests can be encoded
+        # side by side.
+        first = bytearray(self._blank)
+        parts: list[Buffer] = []
+        encoder = self._encoder
+        try:
+            if encoder is None:
+                self._encoder = encode_rare(request, self.version, first, parts)
+            else:
+                encoder(request, first, parts)
+        except UNFIT as error:
+            raise unfit(self._request_type, self.version, error) from error
+        # Last, when the length is known; it does not count itself.
+        size = len(first) if len(parts) == 1 else sum(map(len, parts))
+        _REQUEST.pack_into(
+            first, 0, size - 4, self._api_key, self.version, correlation_id
+        )
+        return parts
+
+    def decode(self, frame: Buffer) -> ResponseT:
+        """Return the answer in a frame; see ``decode_response``."""
+        decoder, end, position = self._decoder, len(frame), _LENGTH.size
+        kind, version = self.response_type, self.version
+        if self._answer_tags:
+            # An empty section, nearly always.
+            position = 5 if frame[4:5] == b"\0" else _after_tags(frame)
+        try:
+            if decoder is None:
+                response, position, self._decoder = decode_rare(
+                    kind, version, frame, position
+                )
+            else:
+                response, position = decoder(frame, position, end)
+        except MALFORMED as error:
+            raise unreadable(kind, version, end, error) from error
+        if position != end:
+            check_rest(kind, version, frame, position)
+        assert isinstance(response, kind)
+        return response
+
+
+_cached_kind = lru_cache(maxsize=512)(RequestKind)  # a process uses few
+
+
+def request_kind(
+    request_type: type[Request[ResponseT]], version: int, client_id: str | None
+) -> RequestKind[ResponseT]:
+    """Return the kind; the same one for all connections.
+
+    Raises:
+        UnsupportedVersion: if the class has no such version.
+        ProtocolError: if the client id is too long.
+    """
+    # mypy takes the hash of a class for that of its objects.
+    return _cached_kind(request_type, version, client_id)  # type: ignore[arg-type]
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
@@ -134,7 +255,10 @@ def decode_response(
         UnsupportedVersion: if the response has no such version.
         ProtocolError: if the frame is not such a response.
     """
-    return decode(response, version, frame, _body(response, version, frame))
+    request = request_type(response.API_KEY)
+    found = request_kind(request, version, None).decode(frame)
+    assert isinstance(found, response)
+    return found
 
 
 def decode_response_in_slices(
@@ -152,7 +276,8 @@ def decode_response_in_slices(
         UnsupportedVersion: if the response has no such version.
         ProtocolError: if the frame is not such a response, or takes more memory.
     """
-    position = _body(response, version, frame)
+    has_tags = _has_tags(response.API_KEY, version)
+    position = _after_tags(frame) if has_tags else _LENGTH.size
     return (
         yield from decode_in_slices(
             response, version, frame, position, max_memory=max_memory
@@ -160,10 +285,8 @@ def decode_response_in_slices(
     )
 
 
-def _body(response: type[Response], version: int, frame: Buffer) -> int:
-    """The position of the body of a response."""
-    if not _has_tags(response.API_KEY, version):
-        return _LENGTH.size
+def _after_tags(frame: Buffer) -> int:
+    """The position of the body of a response whose header has tagged fields."""
     try:
         return skip_tags(frame, _LENGTH.size)
     except IndexError as error:
@@ -227,7 +350,6 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
     return header, decode(kind, header.request_api_version, frame, position)
 
 
-@lru_cache(maxsize=512)  # as few as of `_blank`
 def _has_tags(api_key: int, version: int) -> bool:
     response = request_type(api_key).response_type()
     return api_key != ApiKey.API_VERSIONS and response.is_flexible(version)

@@ -107,6 +107,22 @@ def test_parts_do_not_copy_records() -> None:
     assert decoded == request
 
 
+def test_a_request_that_does_not_fit_leaves_its_kind_as_it_was() -> None:
+    kind = headers.request_kind(HeartbeatRequest, 4, "c")
+    with pytest.raises(ProtocolError, match="HeartbeatRequest v4: a value does not"):
+        kind.encode(HeartbeatRequest(group_id="g", generation_id=2**40), 1)
+    request = HeartbeatRequest(group_id="g", generation_id=7)
+    parts = kind.encode(request, 2)
+    header, decoded = headers.decode_request(unframed(b"".join(parts)))
+    assert (header.correlation_id, header.client_id) == (2, "c")
+    assert decoded == request
+
+
+def test_a_kind_has_a_version_of_its_request() -> None:
+    with pytest.raises(UnsupportedVersion, match="not 99"):
+        headers.request_kind(HeartbeatRequest, 99, "c")
+
+
 def test_a_broker_that_does_not_know_our_api_versions() -> None:
     # 2.4 and later name the range of ApiVersions itself, older ones nothing at all.
     for keys in ([ApiVersion(api_key=18, min_version=0, max_version=4)], []):
