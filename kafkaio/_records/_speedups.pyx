@@ -49,7 +49,12 @@ from libc.stdint cimport (
 )
 from libc.string cimport memcpy, memset
 
-from kafkaio._records._layout import BATCH_HEADER_SIZE, MAX_HEADERS, MIN_RECORD_SIZE
+from kafkaio._records._layout import (
+    BATCH_HEADER_SIZE,
+    LENGTH_END,
+    MAX_HEADERS,
+    MIN_RECORD_SIZE,
+)
 from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
 from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
 from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
@@ -90,6 +95,8 @@ __all__ = [
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *data, Py_ssize_t size, const char *errors)
+    bint PyMemoryView_Check(PyObject *view)
+    PyObject *PyMemoryView_GET_BASE(PyObject *view)
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
     ctypedef struct PyTypeObject:
@@ -98,6 +105,8 @@ cdef extern from "Python.h":
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 cdef int64_t MIN_INT64 = -MAX_INT64 - 1
 cdef Py_ssize_t HEADER_SIZE = BATCH_HEADER_SIZE
+# The bytes of a batch that its length does not count.
+cdef uint64_t BATCH_PREFIX = LENGTH_END
 cdef Py_ssize_t HEADER_OVERHEAD = MOST_OF_HEADER
 cdef Py_ssize_t ONE_RECORD = MOST_OF_RECORD
 cdef Py_ssize_t LEAST_RECORD = MIN_RECORD_SIZE

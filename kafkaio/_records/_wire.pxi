@@ -28,6 +28,11 @@ cdef class Held:
     cdef inline Py_ssize_t size(self) noexcept:
         return self._buffer.len
 
+    cdef inline PyObject *owner(self) noexcept:
+        # The object whose memory a view shows; NULL for anything but a view.
+        cdef PyObject *view = <PyObject *>self._buffer.obj
+        return PyMemoryView_GET_BASE(view) if PyMemoryView_Check(view) else NULL
+
     cdef inline bint is_own(self) noexcept:
         # Whether it is a whole bytes object, not a part of a larger buffer.
         return PyBytes_CheckExact(<object>self._buffer.obj)
