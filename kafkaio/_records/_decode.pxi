@@ -199,7 +199,7 @@ cdef class RecordCursor:
             if self._here <= 0 and self._end != self._last:
                 self.enter()
                 continue
-            found = parse_record(&self._at, self._end, &self._scan, parsed)
+            found = parse_valid(&self._at, self._end, &self._scan, parsed)
             if found == FOUND:
                 self.remaining = self.remaining - 1
                 self._here = self._here - 1
