@@ -357,7 +357,7 @@ cdef class AcquiredCursor(RecordCursor):
         self._held = cursor._held
         self._place = cursor._place
         self._at = cursor._at
-        self._end = cursor._end
+        self._end = self._last = cursor._end
         self._scan = cursor._scan
         self._scan.start_offset = max(cursor._scan.start_offset, first)
         self._batch_end = end
@@ -528,7 +528,7 @@ cdef class AcquiredCursor(RecordCursor):
         other._held = self._held
         other._place = self._place
         other._at = self._at
-        other._end = self._end
+        other._end = other._last = self._end
         other._scan = self._scan
         other._batch_end = self._batch_end
         other.remaining = self.remaining
@@ -557,7 +557,7 @@ cdef class AcquiredCursor(RecordCursor):
         if left_out:
             piece._left_out = left_out
         if self.remaining > 0:
-            piece._end = self._at
+            piece._end = piece._last = self._at
         piece._batch_end = self.next_offset
         return piece
 

@@ -275,7 +275,8 @@ cdef class ColumnsBuilder:
         See `kafkaio._records._columns.ColumnsBuilder.add_cursor`.
         """
         cdef Parsed parsed
-        cdef Py_ssize_t size = cursor._end - cursor._at
+        cdef Py_ssize_t size = cursor._last - cursor._at
+        cdef Py_ssize_t here
         if self.size + size > self._limit:
             if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
@@ -285,15 +286,17 @@ cdef class ColumnsBuilder:
         if self._with_headers or not rest.is_whole():
             while rest.step(&parsed):
                 self._put(&parsed)
-        else:  # it cannot be corrupt: the cursor has validated the records
-            self._gather_all(
-                &rest._at,
-                rest._end,
-                COLUMN_LIMIT,
-                rest.remaining,
-                &rest._scan,
-                MAX_INT64,
-            )
+        else:  # they cannot be corrupt: the cursor has validated the records
+            while rest.remaining > 0:
+                here = rest.remaining
+                if rest._end != rest._last:
+                    here = min(here, rest._here)
+                self._gather_all(
+                    &rest._at, rest._end, COLUMN_LIMIT, here, &rest._scan, MAX_INT64
+                )
+                rest.remaining -= here
+                if rest.remaining > 0:
+                    rest.enter()
         self.size += size
         return True
 

@@ -17,7 +17,8 @@ class RecordCursor:
     """Iterates over the records of one batch, in order.
 
     The whole batch is checked when the cursor is created, so that the iteration cannot
-    fail. A cursor is not thread-safe.
+    fail. `BatchHeader.extend` adds the records of a batch that follows. A cursor is not
+    thread-safe.
 
     Args:
         data: holds the records.
@@ -31,14 +32,22 @@ class RecordCursor:
         bytes_left: size of the records that are left as they are encoded, or more.
         next_offset: the offset to continue from after the records taken so far. It is
             the start offset first, then the offset after the last record taken; after
-            the batch's last record it is ``batch_end``, because compaction may have
+            a batch's last record it is ``batch_end``, because compaction may have
             removed records at the end.
 
     Raises:
         CorruptRecord: as `decode_records` says.
     """
 
-    __slots__ = ("_batch_end", "_records", "bytes_left", "next_offset", "remaining")
+    __slots__ = (
+        "_batch_end",
+        "_ends",
+        "_owner",
+        "_records",
+        "bytes_left",
+        "next_offset",
+        "remaining",
+    )
 
     def __init__(
         self, data: bytes, position: int, count: int, origin: Origin, batch_end: int
@@ -47,6 +56,10 @@ class RecordCursor:
         self._records = decode_records(data, position, count, origin)
         self._records.reverse()
         self._batch_end = batch_end
+        # The offset after each batch but the last, by the records that are left then.
+        self._ends: dict[int, int] = {}
+        # The object whose memory holds the batch; None if it is not known.
+        self._owner: object = None
         self.bytes_left: int = len(data) - position
         self.remaining: int = len(self._records)
         self.next_offset: int = origin.start_offset if self._records else batch_end
@@ -61,7 +74,10 @@ class RecordCursor:
         record = self._records.pop()
         # After the last record the batch is over: compaction may have removed records
         # at its end, and the next fetch must not ask for their offsets again.
-        self.next_offset = record.offset + 1 if self.remaining else self._batch_end
+        if self.remaining:
+            self.next_offset = self._ends.get(self.remaining, record.offset + 1)
+        else:
+            self.next_offset = self._batch_end
         return record
 
     def __length_hint__(self) -> int:
@@ -89,6 +105,8 @@ class RecordCursor:
         other = object.__new__(RecordCursor)
         other._records = self._records[:]
         other._batch_end = self._batch_end
+        other._ends = self._ends.copy()
+        other._owner = self._owner
         other.bytes_left = self.bytes_left
         other.remaining = self.remaining
         other.next_offset = self.next_offset
@@ -99,7 +117,9 @@ class RecordCursor:
         # The records are reversed: those of the piece are the last ones of the list.
         piece = self.copy()
         piece.remaining = max(0, min(limit, self.remaining))
-        piece._records = self._records[self.remaining - piece.remaining :]
+        rest = self.remaining - piece.remaining
+        piece._records = self._records[rest:]
+        piece._ends = {left - rest: end for left, end in self._ends.items()}
         self.skip(piece.remaining)
         piece._batch_end = self.next_offset
         return piece
@@ -110,11 +130,13 @@ class RecordCursor:
         Until then a cursor, and every cursor cut from it, keeps the whole buffer alive
         that the batch was received in.
         """
+        self._owner = None
 
     def stop(self) -> None:
         """End the iteration and release the batch; ``next_offset`` stays."""
         self.remaining = 0
         self._records = []
+        self._owner = None
 
     def __repr__(self) -> str:
         return f"<RecordCursor at {self.next_offset} | {self.remaining} remaining>"

@@ -122,20 +122,29 @@ cdef Py_ssize_t validate(
 
 @cython.no_gc
 cdef class RecordCursor:
-    """Iterates over the records of one batch, in order.
+    """Iterates over the records of one batch, or of several, in order.
 
     See `kafkaio._records._cursor.RecordCursor`.
     """
 
     # `AcquiredCursor` derives from it: what it overrides is called by way of a table.
+    #
+    # Several batches follow one another in memory. The records up to _end are those of
+    # one of them, which _scan describes; _here of them are left, and the next offset
+    # after them is _here_end. If _end is not _last, the header of the next batch is at
+    # _end. `BatchHeader.extend` has checked it, and all of its records.
 
     cdef Held _held
     cdef Place _place
     cdef const uint8_t *_at
     cdef const uint8_t *_end
+    cdef const uint8_t *_last
     cdef Scan _scan
+    cdef Py_ssize_t _here
+    cdef int64_t _here_end
     cdef readonly Py_ssize_t remaining
     cdef readonly int64_t next_offset
+    # The next offset after the last of the batches.
     cdef int64_t _batch_end
 
     def __init__(
@@ -157,24 +166,49 @@ cdef class RecordCursor:
         self._place = place_of(origin)
         self._held = Held(data)
         self._at = first + position
-        self._end = end
+        self._end = self._last = end
         self._scan = scan
-        self._batch_end = batch_end
-        self.remaining = total
+        self._here_end = self._batch_end = batch_end
+        self._here = self.remaining = total
         self.next_offset = scan.start_offset if total else batch_end
+
+    @cython.final
+    cdef void enter(self) noexcept nogil:
+        # Goes on with the next batch.
+        cdef const uint8_t *at = self._end
+        if self._last - at < HEADER_SIZE:  # impossible: see above
+            self.remaining = 0
+            return
+        cdef uint64_t size = BATCH_PREFIX + big_endian(at + 8, 4)
+        if size > <uint64_t>(self._last - at):  # it was cut
+            size = <uint64_t>(self._last - at)
+        self._scan.base_offset = <int64_t>big_endian(at, 8)
+        self._scan.last_delta = big_endian(at + 23, 4)
+        self._scan.base_timestamp = <int64_t>big_endian(at + 27, 8)
+        self._scan.stamp = <int64_t>big_endian(at + 35, 8)
+        self._here = <Py_ssize_t>big_endian(at + 57, 4)
+        self._here_end = self._scan.base_offset + <int64_t>self._scan.last_delta + 1
+        self._at = at + HEADER_SIZE
+        self._end = at + size
 
     @cython.final
     cdef inline bint advance(self, Parsed *parsed) noexcept nogil:
         # Reads the next record; False if there is none.
         cdef int found
         while self.remaining > 0:
-            found = parse_record(&self._at, self._end, &self._scan, parsed)
+            if self._here <= 0 and self._end != self._last:
+                self.enter()
+                continue
+            found = parse_valid(&self._at, self._end, &self._scan, parsed)
             if found == FOUND:
                 self.remaining = self.remaining - 1
-                if self.remaining:
-                    self.next_offset = parsed.offset + 1
-                else:
+                self._here = self._here - 1
+                if not self.remaining:
                     self.next_offset = self._batch_end
+                elif not self._here:
+                    self.next_offset = self._here_end
+                else:
+                    self.next_offset = parsed.offset + 1
                 return True
             if found == CORRUPT:  # impossible: __init__ has validated the records
                 self.remaining = 0
@@ -209,7 +243,7 @@ cdef class RecordCursor:
 
     @property
     def bytes_left(self):
-        return self._end - self._at
+        return self._last - self._at
 
     def take(self, Py_ssize_t limit):
         """Take the next records, at most ``limit``."""
@@ -256,7 +290,10 @@ cdef class RecordCursor:
         other._place = self._place
         other._at = self._at
         other._end = self._end
+        other._last = self._last
         other._scan = self._scan
+        other._here = self._here
+        other._here_end = self._here_end
         other._batch_end = self._batch_end
         other.remaining = self.remaining
         other.next_offset = self.next_offset
@@ -268,7 +305,9 @@ cdef class RecordCursor:
         piece.remaining = max(0, min(limit, self.remaining))
         self.skip(piece.remaining)
         if self.remaining > 0:
-            piece._end = self._at
+            piece._last = self._at
+            if piece._end > piece._last:
+                piece._end = piece._last
         piece._batch_end = self.next_offset
         return piece
 
@@ -276,15 +315,17 @@ cdef class RecordCursor:
         """Copy the bytes of the records that are left, and release the batch."""
         if self._held is None or self._held.is_own():
             return
-        cdef Py_ssize_t size = self._end - self._at
+        cdef Py_ssize_t here = self._end - self._at
+        cdef Py_ssize_t size = self._last - self._at
         self._held = Held(PyBytes_FromStringAndSize(<const char *>self._at, size))
         self._at = self._held.start()
-        self._end = self._at + size
+        self._end = self._at + here
+        self._last = self._at + size
 
     def stop(self):
         """End the iteration and release the batch; ``next_offset`` stays."""
         self.remaining = 0
-        self._at = self._end = NULL
+        self._at = self._end = self._last = NULL
         self._held = None
 
     def __repr__(self):

@@ -8,6 +8,7 @@ cdef tuple CODECS = tuple(Compression)
 cdef Py_ssize_t CODEC_COUNT = len(CODECS)
 cdef object new_tuple = tuple.__new__
 cdef object LOG_APPEND = TimestampType.LOG_APPEND
+cdef object UNCOMPRESSED = Compression.NONE
 
 
 cdef inline uint64_t big_endian(const uint8_t *at, int size) noexcept nogil:
@@ -100,6 +101,9 @@ cdef class BatchHeader:
 
     def computed_checksum(self):
         """Compute the checksum of the bytes that it covers."""
+        return self.crc()
+
+    cdef uint32_t crc(self) except? 0:
         cdef Py_ssize_t size = self._held.size() - ATTRIBUTES_AT
         return kafkaio_crc(0, self._held.start() + ATTRIBUTES_AT, <size_t>size, 1)
 
@@ -158,8 +162,46 @@ cdef class BatchHeader:
         )
         made._held = held
         made._at = first + position
-        made._end = first + size
-        made._batch_end = self.next_offset
-        made.remaining = total
+        made._end = made._last = first + size
+        made._here_end = made._batch_end = self.next_offset
+        made._here = made.remaining = total
         made.next_offset = start_offset if total else self.next_offset
         return made
+
+    def extend(self, RecordCursor cursor not None, bint check_crc):
+        """Add the records to a cursor. See `kafkaio._records._header.BatchHeader.extend`."""
+        cdef Place place = cursor._place
+        cdef Held held = self._held
+        cdef PyObject *owner = held.owner()
+        if (
+            type(cursor) is not RecordCursor
+            or not cursor.remaining
+            or self.compression is not UNCOMPRESSED
+            or self.is_control
+            or self.base_offset < cursor._batch_end
+            or self.timestamp_type is not place.timestamp_type
+            or self.leader_epoch != place.leader_epoch
+            or held.start() != cursor._last
+            or owner == NULL
+            or owner != cursor._held.owner()
+            or self.count > (held.size() - HEADER_SIZE) // LEAST_RECORD
+        ):
+            return False
+        if check_crc and self.crc() != self.checksum:
+            return False
+        cdef Scan scan = cursor._scan
+        cdef const uint8_t *end = held.start() + held.size()
+        scan.base_offset = self.base_offset
+        scan.last_delta = <uint64_t>(self.last_offset - self.base_offset)
+        scan.base_timestamp = self.base_timestamp
+        scan.stamp = self.max_timestamp
+        cdef Py_ssize_t total = validate(
+            held.start() + HEADER_SIZE, end, self.count, &scan
+        )
+        # Both are the same unless the batch is corrupt: no record is left out.
+        if total <= 0 or total != self.count:
+            return False
+        cursor._last = end
+        cursor.remaining += total
+        cursor._batch_end = self.next_offset
+        return True

@@ -17,6 +17,7 @@ from kafkaio._records._layout import (
     TRANSACTIONAL,
     Origin,
 )
+from kafkaio._records._pure import decode_records
 from kafkaio._records.compression import BytesLike, Compression
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TimestampType
@@ -172,7 +173,61 @@ class BatchHeader:
         origin = self.origin(topic, partition, start_offset)
         # A copy, unless it is bytes: a cursor outlives the buffer of the response.
         owned = bytes(data)
-        return RecordCursor(owned, position, self.count, origin, self.next_offset)
+        cursor = RecordCursor(owned, position, self.count, origin, self.next_offset)
+        cursor._owner = _owner_of(data)
+        return cursor
+
+    def extend(self, cursor: RecordCursor, check_crc: bool) -> bool:  # noqa: FBT001
+        """Add the records to a cursor over the batches before this one.
+
+        That takes less time than another cursor, above all if batches are small.
+
+        Args:
+            cursor: the cursor, with records left. The batches must follow one another
+                in the memory of one object, uncompressed.
+            check_crc: whether to verify the checksum.
+
+        Returns:
+            False if the records of the cursor would differ in more than a cursor can
+            say, or if the batch is corrupt: nothing was added.
+        """
+        if (
+            type(cursor) is not RecordCursor
+            or not cursor.remaining
+            or self.compression is not Compression.NONE
+            or self.is_control
+            or self.base_offset < cursor._batch_end
+        ):
+            return False
+        owner, last = _owner_of(self._data), cursor._records[0]
+        if (
+            self.timestamp_type is not last.timestamp_type
+            or self.leader_epoch != last.leader_epoch
+            or owner is None
+            or owner is not cursor._owner
+            or (check_crc and self.computed_checksum() != self.checksum)
+        ):
+            return False
+        data = bytes(self._data)
+        origin = self.origin(last.topic, last.partition, 0)
+        try:
+            records = decode_records(data, BATCH_HEADER_SIZE, self.count, origin)
+        except CorruptRecord:
+            return False
+        if not records:
+            return False
+        cursor._ends = {left + len(records): at for left, at in cursor._ends.items()}
+        cursor._ends[len(records)] = cursor._batch_end
+        cursor._records[:0] = reversed(records)
+        cursor._batch_end = self.next_offset
+        cursor.remaining += len(records)
+        cursor.bytes_left += len(data)
+        return True
+
+
+def _owner_of(data: BytesLike) -> object:
+    """Return the object whose memory a view shows; None for anything but a view."""
+    return data.obj if isinstance(data, memoryview) else None
 
 
 def _codec_of(attributes: int) -> Compression:

@@ -173,28 +173,64 @@ cdef inline int fill_record(Record record, Place place, const Parsed *parsed) ex
     return 0
 
 
+# Names of headers that were decoded last, each at a place that its bytes choose: most
+# records of a topic have the same few. Names in ASCII alone, so that the memory of each
+# is as its bytes, and short ones, so that all of them take a few KiB.
+cdef enum:
+    NAME_PLACES = 64
+    LONGEST_NAME = 48
+
+cdef PyObject *known_names[NAME_PLACES]
+memset(known_names, 0, sizeof(known_names))
+
+
+cdef inline object name_at(const uint8_t *start, Py_ssize_t size):
+    # As in Java: a name that is not UTF-8 is decoded with U+FFFD, not refused.
+    cdef PyObject *known
+    cdef Py_ssize_t place
+    if size <= 0 or size > LONGEST_NAME:
+        return PyUnicode_DecodeUTF8(<const char *>start, size, "replace")
+    place = (start[0] * 5 + start[size - 1] * 3 + size * 7) % NAME_PLACES
+    known = known_names[place]
+    if (
+        known != NULL
+        and PyUnicode_GET_LENGTH(<object>known) == size
+        and not memcmp(PyUnicode_1BYTE_DATA(<object>known), start, <size_t>size)
+    ):
+        return <object>known
+    name = PyUnicode_DecodeUTF8(<const char *>start, size, "replace")
+    if PyUnicode_IS_COMPACT_ASCII(name):
+        Py_INCREF(name)
+        known_names[place] = <PyObject *>name
+        Py_XDECREF(known)
+    return name
+
+
 cdef tuple parse_headers(bytes raw):
     # They were validated when the record was decoded; bounds are checked nevertheless.
     cdef const uint8_t *at = <const uint8_t *>PyBytes_AS_STRING(raw)
     cdef const uint8_t *end = at + PyBytes_GET_SIZE(raw)
     cdef const uint8_t *start
-    cdef Py_ssize_t size
-    cdef uint64_t number, i
-    cdef list headers = []
+    cdef Py_ssize_t size, i
+    cdef uint64_t number
+    cdef tuple headers
     at = varint(at, end, &number)
-    if at == NULL:
+    # A header takes two bytes at least.
+    if at == NULL or number >> 1 > <uint64_t>(end - at) // 2:
         raise CorruptRecord("a record's headers do not fill their bytes")
-    for i in range(number >> 1):
+    headers = PyTuple_New(<Py_ssize_t>(number >> 1))
+    for i in range(<Py_ssize_t>(number >> 1)):
         at = field(at, end, &start, &size)
         if at == NULL:
             raise CorruptRecord("a record's headers do not fill their bytes")
-        # As in Java: a name that is not UTF-8 is decoded with U+FFFD, not refused.
-        name = PyUnicode_DecodeUTF8(<const char *>start, size, "replace")
+        name = name_at(start, size)
         at = field(at, end, &start, &size)
         if at == NULL:
             raise CorruptRecord("a record's headers do not fill their bytes")
-        headers.append((name, bytes_at(start, size)))
-    return tuple(headers)
+        header = (name, bytes_at(start, size))
+        Py_INCREF(header)
+        PyTuple_SET_ITEM(headers, i, header)
+    return headers
 
 
 cdef extern from *:

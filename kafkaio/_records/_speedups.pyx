@@ -32,11 +32,16 @@ from types import GenericAlias
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.tuple cimport (
+    PyTuple_GET_ITEM,
+    PyTuple_GET_SIZE,
+    PyTuple_New,
+    PyTuple_SET_ITEM,
+)
 from libc.stdint cimport (
     INT64_MAX,
     int8_t,
@@ -47,9 +52,14 @@ from libc.stdint cimport (
     uint32_t,
     uint64_t,
 )
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
-from kafkaio._records._layout import BATCH_HEADER_SIZE, MAX_HEADERS, MIN_RECORD_SIZE
+from kafkaio._records._layout import (
+    BATCH_HEADER_SIZE,
+    LENGTH_END,
+    MAX_HEADERS,
+    MIN_RECORD_SIZE,
+)
 from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
 from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
 from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
@@ -90,6 +100,11 @@ __all__ = [
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *data, Py_ssize_t size, const char *errors)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    const void *PyUnicode_1BYTE_DATA(object text)
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    bint PyMemoryView_Check(PyObject *view)
+    PyObject *PyMemoryView_GET_BASE(PyObject *view)
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
     ctypedef struct PyTypeObject:
@@ -98,6 +113,8 @@ cdef extern from "Python.h":
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 cdef int64_t MIN_INT64 = -MAX_INT64 - 1
 cdef Py_ssize_t HEADER_SIZE = BATCH_HEADER_SIZE
+# The bytes of a batch that its length does not count.
+cdef uint64_t BATCH_PREFIX = LENGTH_END
 cdef Py_ssize_t HEADER_OVERHEAD = MOST_OF_HEADER
 cdef Py_ssize_t ONE_RECORD = MOST_OF_RECORD
 cdef Py_ssize_t LEAST_RECORD = MIN_RECORD_SIZE

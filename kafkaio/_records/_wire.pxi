@@ -28,6 +28,11 @@ cdef class Held:
     cdef inline Py_ssize_t size(self) noexcept:
         return self._buffer.len
 
+    cdef inline PyObject *owner(self) noexcept:
+        # The object whose memory a view shows; NULL for anything but a view.
+        cdef PyObject *view = <PyObject *>self._buffer.obj
+        return PyMemoryView_GET_BASE(view) if PyMemoryView_Check(view) else NULL
+
     cdef inline bint is_own(self) noexcept:
         # Whether it is a whole bytes object, not a part of a larger buffer.
         return PyBytes_CheckExact(<object>self._buffer.obj)
@@ -143,6 +148,23 @@ cdef enum:
 cdef inline int parse_record(
     const uint8_t **place, const uint8_t *end, const Scan *scan, Parsed *record
 ) noexcept nogil:
+    return parse(place, end, scan, record, False)
+
+
+cdef inline int parse_valid(
+    const uint8_t **place, const uint8_t *end, const Scan *scan, Parsed *record
+) noexcept nogil:
+    # Of records that parse_record has accepted: headers are not looked at again.
+    return parse(place, end, scan, record, True)
+
+
+cdef inline int parse(
+    const uint8_t **place,
+    const uint8_t *end,
+    const Scan *scan,
+    Parsed *record,
+    bint is_valid,
+) noexcept nogil:
     cdef uint64_t raw
     cdef int64_t delta
     cdef const uint8_t *at = varint(place[0], end, &raw)
@@ -181,7 +203,7 @@ cdef inline int parse_record(
         record.headers_size = 0
         at += 1
     else:
-        at = skip_headers(at, end)
+        at = end if is_valid else skip_headers(at, end)
         record.headers_size = end - record.headers
     return FOUND if at == end else CORRUPT
 

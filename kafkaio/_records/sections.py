@@ -60,6 +60,14 @@ class ReadableBatch(ABC):
     def detach(self) -> None:  # noqa: B027 - a batch that owns its bytes needs nothing
         """Copy the batch's bytes, so that the buffer around them is not referred to."""
 
+    def extend(self, cursor: RecordCursor, check_crc: bool) -> bool:  # noqa: FBT001
+        """Add the records to a cursor, if that is possible; see `BatchHeader.extend`.
+
+        With the older formats it is not.
+        """
+        del cursor, check_crc
+        return False
+
     def decode(self, topic: str, partition: int, start_offset: int = 0) -> list[Record]:
         """Decode the records into a list.
 

@@ -319,6 +319,26 @@ class Buffers(Generic[TagT]):
         if buffer.frame is None:
             self.size -= size
 
+    def extend_chunk(self, buffer: PartitionBuffer[TagT], count: int) -> None:
+        """Remove the first batches: their records were added to the chunk.
+
+        Args:
+            buffer: the buffer; these batches are in the fetch response of its chunk.
+            count: the number of batches.
+        """
+        frame, size, records = buffer.frame, 0, 0
+        assert frame is not None
+        for _ in range(count):
+            batch = buffer.batches.popleft()[0]
+            size += batch.size_bytes
+            records += batch.count
+        frame.in_use -= count  # the chunk goes on using it
+        buffer.size -= size
+        buffer.waiting -= records
+        buffer.count += records
+        self.unread -= size
+        self.changes += 1
+
     def clear_chunk(self, buffer: PartitionBuffer[TagT]) -> None:
         """Drop the chunk, which was read or is not needed any more."""
         buffer.chunk = buffer.tag = None

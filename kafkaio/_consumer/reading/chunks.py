@@ -1,10 +1,11 @@
 """Chunks: the step from fetched record batches to records for the user.
 
 When its turn comes, a batch is checked (CRC), filtered (``isolation_level``) and
-decompressed; its records are the *chunk* of its partition. After a chunk, the next
-partition has its turn. Errors are raised in order: after all records before them were
-handed out, and only by a step that has not taken a record, because that record would be
-lost with the error.
+decompressed; its records are the *chunk* of its partition. Small uncompressed batches
+that follow it become part of the chunk, because opening one takes as long as reading
+tens of records. After a chunk, the next partition has its turn. Errors are raised in
+order: after all records before them were handed out, and only by a step that has not
+taken a record, because that record would be lost with the error.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 PieceT = TypeVar("PieceT", bound=TablePiece)
 
 _NO_END: Final = 2**63
+#: Batches are added to a chunk of fewer bytes. All of them are checked before the first
+#: record is handed out, and should still be in the processor's cache then.
+_SMALL_CHUNK: Final = 65_536
 
 
 class ChunkListenerPort(Protocol):
@@ -535,10 +539,32 @@ class Chunks:
             if chunk.remaining:
                 buffer.open_chunk(chunk, batch.leader_epoch)
                 buffer.is_cut = is_cut
+                if end is None and buffer.frame is not None:
+                    self._extend(buffer, chunk, buffer.frame)
                 self._listener.made_room()
                 return True
             self._left_out(buffer, batch)
         return False
+
+    def _extend(
+        self, buffer: PartitionBuffer, chunk: RecordCursor, frame: Frame
+    ) -> None:
+        # Add the batches that follow to a small chunk. One that cannot be added stays
+        # the first, and has its turn later: if it is corrupt, that raises.
+        checks_crcs, count = self._checks_crcs, 0
+        for batch, isolation, of_frame in buffer.batches:
+            if (
+                chunk.bytes_left >= _SMALL_CHUNK
+                or of_frame is not frame
+                # Reading a marker would need its checksum first.
+                or batch.is_control
+                or not isolation.passes(batch)
+                or not batch.extend(chunk, checks_crcs)
+            ):
+                break
+            count += 1
+        if count:
+            self._buffers.extend_chunk(buffer, count)
 
     def _left_out(self, buffer: PartitionBuffer, batch: Batch) -> None:
         # Skip a batch, already removed, that has no records for the user.

@@ -19,7 +19,7 @@ FAILURE = Failure(
     CorruptRecord("bad"), FetchPoint(PARTITIONS[0], 0, PositionToken(0, 0))
 )
 STEPS = ["answer", "read", "refuse", "pause", "resume", "drop", "forget", "compact"]
-STEPS += ["wait", "back"]
+STEPS += ["wait", "back", "extend"]
 ENCODED = encode_batch([(0, None, b"v" * 50, ())])
 
 
@@ -80,6 +80,22 @@ def read_on(buffers: Buffers, tp: TopicPartition) -> None:
     buffers.drop_if_empty(buffer)
 
 
+def extend(buffers: Buffers, tp: TopicPartition) -> None:
+    """What a reader does with small batches that follow its chunk."""
+    read_on(buffers, tp)
+    buffer = buffers.get(tp)
+    if buffer is None or buffer.frame is None or buffer.chunk is None:
+        return
+    frames = [frame for _, _, frame in buffer.batches]
+    count = next(
+        (n for n, frame in enumerate(frames) if frame is not buffer.frame), len(frames)
+    )
+    handed = buffer.handed
+    buffers.extend_chunk(buffer, count)
+    assert buffer.handed == handed + count
+    buffer.count -= count  # the cursor is that of the first one alone
+
+
 def refuse(buffers: Buffers, tp: TopicPartition) -> None:
     """What a reader does when it comes to a corrupt batch."""
     buffer = buffers.get(tp)
@@ -113,6 +129,7 @@ def check(buffers: Buffers, held: set[TopicPartition], frames: list[Frame]) -> N
 
 FUNCTIONS = {
     "read": read_on,
+    "extend": extend,
     "refuse": refuse,
     "wait": partial(wait_or_go_on, waits=True),
     "back": partial(wait_or_go_on, waits=False),
@@ -144,7 +161,7 @@ def test_a_frame_counts_while_anything_in_it_is_kept(
                 frames.append(frame)
                 for other in PARTITIONS[which:]:
                     buffers.add(other, fetched(count, frame))
-            case "read" | "refuse" | "wait" | "back":
+            case "read" | "extend" | "refuse" | "wait" | "back":
                 FUNCTIONS[what](buffers, tp)
             case "pause":
                 buffers.pause(tp)

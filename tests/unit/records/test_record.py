@@ -245,3 +245,35 @@ def test_sizes_as_they_were_serialized(codec: ModuleType) -> None:
     # Of a pickle from before there were sizes.
     rebuild, fields = copyreg.dispatch_table[TypedRecord](changed)
     assert sizes(rebuild(*fields[:9])) == (-1, -1)
+
+
+#: Names that follow one another, some alike in length, first and last byte.
+NAMES = [
+    b"trace",
+    b"trqce",
+    b"trace",
+    b"",
+    b"t",
+    b"\xc3\xa4",
+    b"\xc3\xa5",
+    b"t\xffe",
+    b"t\xfee",
+    b"trace\0",
+    b"n" * 48,
+    b"n" * 49,
+    b"n" * 20 + b"m" + b"n" * 27,
+]
+
+
+def test_names_of_headers_are_those_in_the_bytes(codec: ModuleType) -> None:
+    for names in (NAMES, NAMES[::-1], NAMES * 3):
+        headers = varint(len(names)) + b"".join(
+            field(name) + field(b"%d" % number) for number, name in enumerate(names)
+        )
+        data = record(key=b"k", headers=headers)
+        (made,) = codec.decode_records(data, 0, 1, origin())
+        for _ in range(2):
+            assert made.headers == tuple(
+                (name.decode(errors="replace"), b"%d" % number)
+                for number, name in enumerate(names)
+            )
