@@ -894,7 +894,9 @@ class ConsumerConfig(ClientConfig):
     )
     fetch_max_wait_ms: int = option(
         500,
-        "How long a broker waits for ``fetch_min_bytes``.",
+        "How long a broker waits for ``fetch_min_bytes``. If it is asked for one byte, "
+        "and had none for a while, it waits up to four times as long, but at most two "
+        "seconds: it answers with the first byte all the same.",
         bounds=_FROM_0,
         aliases=("fetch.wait.max.ms",),
     )

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
@@ -578,6 +580,11 @@ class FakeCluster:
         )
 
 
+def _drop(outcome: Coroutine[Any, Any, Any], _task: asyncio.Task[None]) -> None:
+    if inspect.getcoroutinestate(outcome) == inspect.CORO_CREATED:
+        outcome.close()
+
+
 class _Conversation:
     """One connection as the broker sees it: one request at a time, in order."""
 
@@ -655,6 +662,9 @@ class _Conversation:
             if not isinstance(outcome, (Response, _Word, Raw)):
                 waiting = self._await(outcome, handlers, header, request)
                 self.task = asyncio.get_running_loop().create_task(waiting)
+                # A connection that ends before the task begins leaves it unawaited.
+                if inspect.iscoroutine(outcome):
+                    self.task.add_done_callback(partial(_drop, outcome))
                 return
             if outcome is not DEFAULT:
                 self._perform(outcome, header, request)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
@@ -28,6 +27,7 @@ from kafkaio._fetching.messages import (
     takes_ids,
 )
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
+from kafkaio._machines.fetch_wait import FetchWait
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection import Connection
@@ -43,10 +43,6 @@ from kafkaio.protocol.messages.fetch import (
     PartitionData,
 )
 from kafkaio.types import TopicPartition
-
-#: The wait of a fetch that leaves a full partition out: short at first, so that the
-#: partition is fetched again before the user has read all of it.
-_SHORT_WAIT_MS: Final = 20
 
 
 class BrokerFetcher:
@@ -104,8 +100,7 @@ class BrokerFetcher:
         self._attempts = Attempts(f"fetch from broker {node_id}", cluster.retry_policy)
         # Which partition comes first in the next fetch without a session.
         self._turn = 0
-        self._short_wait_ms = _SHORT_WAIT_MS
-        self._progress = -1
+        self._wait = FetchWait(config.fetch_max_wait_ms, config.fetch_min_bytes)
 
     def __repr__(self) -> str:
         state = f"fetching {self.reserved} bytes" if self.is_fetching else "idle"
@@ -162,7 +157,7 @@ class BrokerFetcher:
             return
         plan = self._plan(self._connection, choice)
         room = min(room, choice.max_bytes)
-        limits = self._limits(room, is_short=choice.is_short)
+        limits = self._limits(room, choice)
         cap = highest_version(plan)
         timeout = (config.request_timeout_ms + limits.max_wait_ms) / 1000
         # From here to the answer the room belongs to this fetch; see `finally`.
@@ -190,6 +185,8 @@ class BrokerFetcher:
         finally:
             self.reserved = 0
             self._on_free()  # other loops may wait for the room
+        # An answer within a session names only what has changed.
+        self._wait.answered(has_news=bool(response.error_code or response.responses))
         if response.error_code:
             self._session.failed(response.error_code)
             await self._on_top_level(response.error_code, plan)
@@ -224,19 +221,12 @@ class BrokerFetcher:
             self._turn += 1
         return self._session.build(targets, by_id=by_id)
 
-    def _limits(self, room: int, *, is_short: bool) -> FetchLimits:
+    def _limits(self, room: int, choice: FetchChoice) -> FetchLimits:
         config = self._config
-        wait_ms = config.fetch_max_wait_ms
-        if is_short:
-            # While the user reads, the full partition soon has room again; while not,
-            # short waits would only be extra requests.
-            progress = self._targets.progress()
-            if progress != self._progress:
-                self._short_wait_ms = _SHORT_WAIT_MS
-            else:
-                self._short_wait_ms *= 2
-            self._progress = progress
-            wait_ms = min(wait_ms, self._short_wait_ms)
+        if choice.is_short:
+            wait_ms = self._wait.short(self._targets.progress())
+        else:
+            wait_ms = self._wait.of(choice)
         return FetchLimits(
             max_wait_ms=wait_ms,
             min_bytes=config.fetch_min_bytes,

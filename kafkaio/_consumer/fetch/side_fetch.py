@@ -1,11 +1,12 @@
 """Fetches partitions that become fetchable while a broker's fetch is waiting.
 
 A broker answers the requests of a connection in order, and a fetch that finds nothing
-waits there for ``fetch_max_wait_ms``. A partition that is assigned, resumed, moved by a
-seek or given its position meanwhile is not part of that fetch, and would have to wait
-for its answer although its records exist. So it is fetched once beside it: without a
-session, without a wait, on the connection for short requests. From then on the loop's
-next fetch asks for it.
+waits there for ``fetch_max_wait_ms``, or longer in a quiet consumer. A partition that
+is assigned, resumed, moved by a seek or given its position meanwhile is not part of
+that fetch, and would have to wait for its answer although its records exist. So it is
+fetched beside it: without a session, without a wait, on the connection for short
+requests. If it was empty, it is asked again every ``fetch_max_wait_ms``, until the
+loop's next fetch asks for it.
 
 The bytes of a side fetch are not reserved in the byte budget. They are few: the limit
 of one partition, and only while the buffers have that much room.
@@ -39,6 +40,8 @@ from kafkaio.types import TopicPartition
 #: Seconds after which a fetch without an answer is taken to wait at the broker. A fetch
 #: that finds data is answered sooner, and the next one asks for the new partitions.
 _GRACE: Final = 0.005
+#: Fewest seconds until an empty partition is asked for again.
+_PAUSE: Final = 0.1
 
 
 class FetchLoopPort(Protocol):
@@ -90,9 +93,11 @@ class SideFetch:
         self._answers = answers
         self._wakeup = Wakeup()
         # The number of the loop's last fetch, and the points fetched beside it: each
-        # only once, so that an empty partition is not asked for again and again.
+        # only once until ``_again_at``, so that an empty partition is not asked for
+        # again and again.
         self._beside = -1
         self._done: set[FetchPoint] = set()
+        self._again_at: float | None = None
 
     def wake(self) -> None:
         """Check again: other partitions can be fetched, or the loop has ended."""
@@ -103,14 +108,17 @@ class SideFetch:
         while not self._loop.has_ended:
             missed = self._missed()
             if not missed:
-                await self._wakeup.wait(None)
+                await self._wakeup.wait(self._again_at)
                 continue
             waits_from = self._loop.asked_at + _GRACE
             if now() < waits_from:
                 await self._wakeup.wait(waits_from)
                 continue
-            # If it fails, the loop's next fetch asks for them.
+            # If it fails, the loop's next fetch asks for them, or this again.
             self._done |= missed.keys()
+            if self._again_at is None:
+                wait = self._config.fetch_max_wait_ms / 1000
+                self._again_at = now() + max(wait, _PAUSE)
             try:
                 await self._fetch(missed)
             except KafkaError as error:
@@ -119,11 +127,12 @@ class SideFetch:
 
     def _missed(self) -> dict[FetchPoint, FetchTarget]:
         loop = self._loop
+        is_due = self._again_at is not None and now() >= self._again_at
+        if is_due or loop.count != self._beside:
+            self._beside, self._again_at = loop.count, None
+            self._done.clear()
         if not loop.is_fetching or not self._targets.has_room_beside():
             return {}
-        if loop.count != self._beside:
-            self._beside = loop.count
-            self._done.clear()
         choice, asked = self._targets.from_broker(loop.node_id), loop.asked
         if choice.points is asked:
             return {}

@@ -103,6 +103,21 @@ async def test_what_brings_nothing_is_asked_for_once(
         assert len(beside(cluster)) == 1
 
 
+async def test_beside_a_longer_wait_an_empty_partition_is_asked_for_again(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    logs.append("orders", 0, b"0", b"1")
+    async with make(assign=[ONE], fetch_max_wait_ms=500) as consumer:
+        # Quiet for so long that each fetch waits for two seconds.
+        await asyncio.sleep(4.2)
+        assert cluster.requests(FetchRequest)[-1].max_wait_ms == 2_000
+        consumer.assign([ONE, ORDERS[0]])
+        await asyncio.sleep(0.1)
+        logs.append("orders", 0, b"2")
+        assert await next_value(consumer, 0.5) == b"2"
+        assert [partitions(r) for r in beside(cluster)] == [[(0, 2)], [(0, 2)]]
+
+
 async def test_a_fetch_that_is_answered_at_once_needs_none_beside_it(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
@@ -147,7 +162,7 @@ async def test_no_room_beside(cluster: FakeCluster, logs: FakeLogs, make: MakeCo
         ),
     ],
 )
-async def test_what_fails_beside_comes_with_the_next_fetch(
+async def test_what_fails_beside_is_asked_for_again(
     answer: Any, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
     async with make(assign=[ONE], fetch_max_wait_ms=500) as consumer:
@@ -157,7 +172,7 @@ async def test_what_fails_beside_comes_with_the_next_fetch(
         consumer.assign([ONE, ORDERS[0]])
         consumer.seek(ORDERS[0], 0)
         assert await next_value(consumer, 0.6) == b"0"
-        assert len(beside(cluster)) == 1
+        assert len(beside(cluster)) == 2
 
 
 async def test_one_waiting_broker_leaves_the_others_their_room(
