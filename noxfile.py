@@ -93,6 +93,24 @@ def install(session: nox.Session, extras: str = "") -> None:
     session.install("-e", f".{extras}", env=WITHOUT_COMPILER)
 
 
+#: PySpark as a wheel; it is published as a source archive.
+SPARK_WHEELS = Path(".nox", "wheels")
+
+
+def install_spark(session: nox.Session) -> None:
+    """Install the newest PySpark from a wheel that is built once for all sessions.
+
+    To build it takes 20 seconds of two cores, which each session would spend where the
+    index allows no copy of its files to be kept. A version that is newer than the wheel
+    is built anew.
+    """
+    if not any(SPARK_WHEELS.glob("pyspark-*.whl")):
+        session.install("pip")  # uv makes no wheel of what it downloads
+        built = ("--no-deps", "-w", str(SPARK_WHEELS), "pyspark")
+        session.run("python", "-m", "pip", "wheel", "-q", *built)
+    session.install("--find-links", str(SPARK_WHEELS), "pyspark")
+
+
 def groups(session: nox.Session, *names: str) -> None:
     """Install dependency groups of pyproject.toml."""
     locked(session)
@@ -140,6 +158,7 @@ TYPED = [
 def types(session: nox.Session) -> None:
     """Prove the inside with mypy, and with pyright that users see every type."""
     # With Spark: pyright looks at the classes that ours are made from.
+    install_spark(session)
     session.install("-e", ".[kafka,spark]", env=WITHOUT_COMPILER)
     groups(session, "types")
     session.run("mypy", "-n", "2")
@@ -215,6 +234,8 @@ WORKERS = ["-n", str(PROCESSES), "--dist", "worksteal"]
 BROKERS = ["-n", "2", "--dist", "loadfile"]
 
 
+#: Those of `kafkaio.spark` among them, which need Spark.
+ALL_UNIT_TESTS = "tests/unit"
 #: What touches records, and so the codec.
 RECORD_TESTS = [
     "tests/unit/arrow",
@@ -233,13 +254,16 @@ def unit(session: nox.Session, codec: str) -> None:
 
     The codec in Python runs what touches records; the rest of it at night.
     """
-    tests = ["tests/unit", "tests/meta"] if codec == "compiled" else RECORD_TESTS
+    whole = [ALL_UNIT_TESTS, "tests/meta"]
+    tests = whole if codec == "compiled" else RECORD_TESTS
     run_unit(session, codec, "-m", "not nightly", *tests, *session.posargs)
 
 
 def run_unit(session: nox.Session, codec: str, *tests: str) -> None:
     """Run unit tests on one codec; both are there, and are compared in some tests."""
-    install(session, "[kafka,spark]")
+    if ALL_UNIT_TESTS in tests:
+        install_spark(session)
+    install(session, "[kafka]")
     groups(session, "test")
     env = {"KAFKAIO_CODEC": codec, "PYTHONASYNCIODEBUG": "1"}
     session.run("pytest", *WORKERS, *tests, env=env)
@@ -460,6 +484,7 @@ def spark_connect(session: nox.Session) -> None:
 
 def run_connect(session: nox.Session, *arguments: str) -> None:
     """Run the tests that need Spark Connect."""
+    install_spark(session)
     install(session, "[kafka,spark]")
     session.install("pyspark[pipelines]", "pandas<3")  # PySpark warns of pandas 3
     groups(session, "test", "spark")
@@ -475,10 +500,13 @@ LONGEST_FIRST = (
 )
 
 
-def run_spark(session: nox.Session, *arguments: str, pyspark: str = "pyspark") -> None:
+def run_spark(session: nox.Session, *arguments: str, pyspark: str = "") -> None:
     """Run the tests that need Spark: the newest, or the one that is named."""
+    if pyspark:
+        session.install(pyspark)
+    else:
+        install_spark(session)
     install(session, "[kafka,spark,registry]")
-    session.install(pyspark)
     groups(session, "test", "spark")
     session.run("pytest", *BROKERS, *LONGEST_FIRST, "tests/spark", *arguments)
 
@@ -660,11 +688,12 @@ def coverage(session: nox.Session) -> None:
     Measured by the unit tests of the compiled codec and by the suite on the embedded
     broker together.
     """
+    install_spark(session)
     install(session, "[kafka,spark]")
     groups(session, "test", "lint")
     session.run("coverage", "erase")
     env = {"KAFKAIO_CODEC": "compiled", "KAFKAIO_KAFKA": "embedded"}
-    unit = [*WORKERS, "tests/unit", "tests/meta"]
+    unit = [*WORKERS, ALL_UNIT_TESTS, "tests/meta"]
     for tests in (unit, [*BROKERS, "tests/integration"]):
         session.run("coverage", "run", "-m", "pytest", *tests, env=env)
     session.run("coverage", "combine")
@@ -984,7 +1013,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "torture": lambda s: run_torture(s, *TORTURES),
     "torture-exactly-once": lambda s: run_torture(s, *COPY_TORTURES),
     "torture-share": lambda s: run_torture(s, *SHARE_TORTURES),
-    "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
+    "codec-python": lambda s: run_unit(s, "python", ALL_UNIT_TESTS),
     "coverage": coverage,
     "package": partial(run_package, KAFKAIO_COMPILED="1"),
     "power-cut": power_cut,

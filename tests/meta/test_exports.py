@@ -67,22 +67,22 @@ PROMISED += sorted(
     for name in modules()
     if f"{name}.".startswith(f"{AIOKAFKA}.") and not is_private(name)
 )
-#: Each public name, and its module. PySpark is not there where most tests run; the
+#: Each module, and its public names. PySpark is not there where most tests run; the
 #: tests of `kafkaio.spark` load its names.
-NAMES = [
-    (module, name)
+NAMES = {
+    module: getattr(import_module(module), "__all__", ())
     for module in PROMISED
     if module != MESSAGES and (module != "kafkaio.spark" or find_spec("pyspark"))
-    for name in getattr(import_module(module), "__all__", ())
-]
+}
 
 
-def defined(module: str, name: str) -> Any:
-    """A class or function that a promised module lists; None for another value."""
-    value = getattr(import_module(module), name)
-    is_ours = getattr(value, "__module__", "").startswith("kafkaio")
-    kinds = inspect.isclass(value) or inspect.isfunction(value)
-    return value if kinds and is_ours else None
+def defined(module: str) -> Iterator[tuple[str, Any]]:
+    """The classes and functions of kafkaio that a promised module lists."""
+    for name in NAMES[module]:
+        value = getattr(import_module(module), name)
+        is_ours = getattr(value, "__module__", "").startswith("kafkaio")
+        if is_ours and (inspect.isclass(value) or inspect.isfunction(value)):
+            yield name, value
 
 
 def test_every_import_path_says_whether_it_is_promised() -> None:
@@ -106,17 +106,17 @@ def test_a_private_module_has_no_list_of_names() -> None:
             assert not listed.search(path.read_text("utf-8")), path
 
 
-@pytest.mark.parametrize(("module", "name"), NAMES)
-def test_a_public_name_shows_its_public_path(module: str, name: str) -> None:
-    value = getattr(import_module(module), name)
-    assert value is getattr(import_module(module), name)
-    if (value := defined(module, name)) is None:
-        return
-    shown = value.__module__
-    assert shown in PROMISED
-    assert getattr(import_module(shown), value.__qualname__) is value
-    if name in kafkaio.__all__ and value is getattr(kafkaio, name):
-        assert shown == "kafkaio"
+@pytest.mark.parametrize("module", NAMES)
+def test_a_public_name_shows_its_public_path(module: str) -> None:
+    for name in NAMES[module]:
+        value = getattr(import_module(module), name)
+        assert value is getattr(import_module(module), name), name
+    for name, value in defined(module):
+        shown = value.__module__
+        assert shown in PROMISED, name
+        assert getattr(import_module(shown), value.__qualname__) is value, name
+        if name in kafkaio.__all__ and value is getattr(kafkaio, name):
+            assert shown == "kafkaio", name
 
 
 def test_a_message_shows_the_module_of_its_own() -> None:
@@ -127,13 +127,12 @@ def test_a_message_shows_the_module_of_its_own() -> None:
         assert found is value
 
 
-@pytest.mark.parametrize(("module", "name"), NAMES)
-def test_a_pickle_names_public_paths(module: str, name: str) -> None:
-    if (value := defined(module, name)) is None:
-        return
-    pickled = pickle.dumps(value, 2)
-    assert pickle.loads(pickled) is value
-    assert not any(map(is_private, globals_of(pickled)))
+@pytest.mark.parametrize("module", NAMES)
+def test_a_pickle_names_public_paths(module: str) -> None:
+    for name, value in defined(module):
+        pickled = pickle.dumps(value, 2)
+        assert pickle.loads(pickled) is value, name
+        assert not any(map(is_private, globals_of(pickled))), name
 
 
 def globals_of(pickled: bytes) -> set[str]:
@@ -152,21 +151,21 @@ def test_a_pickled_record_names_public_paths(key: Any) -> None:
     assert globals_of(pickled) <= {"kafkaio", "__builtin__", "_codecs"}
 
 
-@pytest.mark.parametrize(("module", "name"), NAMES)
-def test_type_hints_are_found(module: str, name: str) -> None:
-    value = defined(module, name)
-    if value is None or module == "kafkaio.spark":
-        return
-    try:
-        get_type_hints(value)
-    except NameError as error:
-        if error.name not in FOR_TYPES_ALONE:
-            raise
+@pytest.mark.parametrize("module", [m for m in NAMES if m != "kafkaio.spark"])
+def test_type_hints_are_found(module: str) -> None:
+    for _, value in defined(module):
+        try:
+            get_type_hints(value)
+        except NameError as error:
+            if error.name not in FOR_TYPES_ALONE:
+                raise
 
 
-NAMED = {id(getattr(import_module(module), name)) for module, name in NAMES} | {
-    id(kind) for kind in vars(messages_of_protocol).values()
-}
+NAMED = {
+    id(getattr(import_module(module), name))
+    for module, names in NAMES.items()
+    for name in names
+} | {id(kind) for kind in vars(messages_of_protocol).values()}
 
 
 def signatures(kind: type) -> Iterator[tuple[str, object]]:
@@ -204,15 +203,12 @@ INSIDE = {
 }
 
 
-@pytest.mark.parametrize(("module", "name"), NAMES)
-def test_every_type_of_a_public_signature_has_a_public_name(
-    module: str, name: str
-) -> None:
-    value = defined(module, name)
-    if value is None or not inspect.isclass(value):
-        return
+@pytest.mark.parametrize("module", NAMES)
+def test_every_type_of_a_public_signature_has_a_public_name(module: str) -> None:
     unnamed = {
-        f"{kind.__module__}.{kind.__qualname__} in {where}"
+        f"{kind.__module__}.{kind.__qualname__} in {name}.{where}"
+        for name, value in defined(module)
+        if inspect.isclass(value)
         for where, hint in signatures(value)
         if not where.startswith("_") or where == "__aiter__"
         if not (module.startswith("kafkaio.testing") and f"{name}.{where}" in INSIDE)

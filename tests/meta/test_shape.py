@@ -9,10 +9,8 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2] / "kafkaio"
-PURE = ("protocol", "_records", "_machines", "config")
+PURE = ("protocol", "_records", "_machines", "_config")
 GENERATED = ROOT / "protocol" / "messages"
 GENERATED_FILES = {ROOT / "protocol" / n for n in ("_error_codes.py", "_api_keys.py")}
 #: A group of tasks waits for its own. `kafkaio.aiokafka` stands on the public API,
@@ -35,19 +33,27 @@ def modules() -> Iterator[Path]:
             yield path
 
 
-def named(paths: Iterator[Path]) -> list[object]:
-    return [pytest.param(p, id=str(p.relative_to(ROOT))) for p in sorted(paths)]
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def nodes(path: Path) -> Iterator[ast.AST]:
-    return ast.walk(ast.parse(path.read_text()))
+    return ast.walk(parsed(path))
 
 
-@pytest.mark.parametrize(
-    "path", named(p for p in modules() if p.relative_to(ROOT).parts[0] in PURE)
-)
-def test_pure_modules_never_await(path: Path) -> None:
-    assert not [n.lineno for n in nodes(path) if isinstance(n, ASYNC_NODES)]
+def place(path: Path, node: ast.stmt | ast.expr) -> str:
+    return f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
+def test_pure_modules_never_await() -> None:
+    assert not [
+        place(path, node)
+        for path in modules()
+        if path.relative_to(ROOT).parts[0] in PURE
+        for node in nodes(path)
+        if isinstance(node, ASYNC_NODES)
+    ]
 
 
 def test_options_know_ssl_as_a_type_alone() -> None:
@@ -75,23 +81,26 @@ def names_imported_at_runtime(node: ast.AST) -> Iterator[str]:
             yield from names_imported_at_runtime(child)
 
 
-@pytest.mark.parametrize("path", named(set(modules()) - OWNERS_OF_TASKS))
-def test_only_the_supervisor_creates_tasks(path: Path) -> None:
-    calls = (n.func for n in nodes(path) if isinstance(n, ast.Call))
+def test_only_the_supervisor_creates_tasks() -> None:
     assert not [
-        f.lineno
-        for f in calls
-        if isinstance(f, ast.Attribute) and f.attr == "create_task"
+        place(path, node)
+        for path in set(modules()) - OWNERS_OF_TASKS
+        for node in nodes(path)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "create_task"
     ]
 
 
-@pytest.mark.parametrize("path", named(modules()))
-def test_functions_are_short(path: Path) -> None:
-    functions = (
-        n for n in nodes(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-    long = [f.name for f in functions if body_lines(f) > MAX_FUNCTION_LINES]
-    assert long == (["__init__"] if path == LONG_CONSTRUCTOR else [])
+def test_functions_are_short() -> None:
+    long = [
+        (path, node.name)
+        for path in modules()
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and body_lines(node) > MAX_FUNCTION_LINES
+    ]
+    assert long == [(LONG_CONSTRUCTOR, "__init__")]
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -108,9 +117,17 @@ def test_one_door_leads_to_the_compiled_codec() -> None:
         for path in modules()
         for node in nodes(path)
         if isinstance(node, ast.ImportFrom | ast.Import)
-        and "_speedups" in ast.unparse(node)
+        and "_speedups" in imported_paths(node)
     }
     assert importers == {"_records/_impl.py"}
+
+
+def imported_paths(node: ast.ImportFrom | ast.Import) -> set[str]:
+    """The parts of every path that a statement imports."""
+    whole = [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        whole.append(node.module or "")
+    return {part for name in whole for part in name.split(".")}
 
 
 @cache
@@ -119,7 +136,7 @@ def sources() -> Mapping[str, ast.Module]:
     found = {}
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        found[".".join(parts).removesuffix(".__init__")] = ast.parse(path.read_text())
+        found[".".join(parts).removesuffix(".__init__")] = parsed(path)
     return found
 
 
@@ -196,6 +213,7 @@ def classes(module: str) -> Mapping[str, ast.ClassDef]:
     }
 
 
+@cache
 def imported_names(module: str) -> Mapping[str, tuple[str, str]]:
     """The module and the name there of what a module imports by name."""
     return {
@@ -287,22 +305,24 @@ SUBJECTS_OF_ADMIN = {
 }
 
 
-@pytest.mark.parametrize("package", packages())
-def test_no_imports_go_in_a_circle(package: str) -> None:
-    found = circles(package)
+def test_no_imports_go_in_a_circle() -> None:
+    found = {circle for package in packages() for circle in circles(package)}
     assert not found, "\n".join(sorted(found))
 
 
-@pytest.mark.parametrize("package", packages())
-def test_no_class_inherits_from_a_sibling_module(package: str) -> None:
-    found = cut_classes(package)
+def test_no_class_inherits_from_a_sibling_module() -> None:
+    found = {each for package in packages() for each in cut_classes(package)}
     assert not found, "\n".join(sorted(found))
 
 
 UNFINISHED = ("TO" + "DO", "FIX" + "ME", "XX" + "X:")
 
 
-@pytest.mark.parametrize("path", named(modules()))
-def test_nothing_is_left_for_later(path: Path) -> None:
-    text = path.read_text()
-    assert not [word for word in UNFINISHED if word in text]
+def test_nothing_is_left_for_later() -> None:
+    texts = {path: path.read_text() for path in modules()}
+    assert not [
+        (path, word)
+        for path, text in texts.items()
+        for word in UNFINISHED
+        if word in text
+    ]

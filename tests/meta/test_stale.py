@@ -16,6 +16,7 @@ import re
 import tokenize
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -143,8 +144,13 @@ def code() -> list[Path]:
     return [path for path in sorted(found) if "messages" not in path.parts]
 
 
-def found() -> Iterator[tuple[str, str]]:
+@cache
+def found() -> list[tuple[str, str]]:
     """Each sentence that may be stale, with its file."""
+    return sorted({*_found()})
+
+
+def _found() -> Iterator[tuple[str, str]]:
     examples = sorted((ROOT / "examples").rglob("*.py"))
     for path in [*pages(), *examples, *code()]:
         is_code = path.is_relative_to(ROOT / "kafkaio")
@@ -158,13 +164,10 @@ def found() -> Iterator[tuple[str, str]]:
                     yield str(path.relative_to(ROOT)), said
 
 
-FOUND: Final = sorted({*found()})
-
-
 def test_every_sentence_that_may_be_stale_is_justified() -> None:
     stale = [
         f"{path}: {said}"
-        for path, said in FOUND
+        for path, said in found()
         if not any(part in said for part in TRUE)
     ]
     assert not stale, "\n".join(stale)
@@ -172,7 +175,7 @@ def test_every_sentence_that_may_be_stale_is_justified() -> None:
 
 @pytest.mark.parametrize("part", TRUE)
 def test_a_sentence_that_is_justified_is_still_there(part: str) -> None:
-    assert any(part in said for _, said in FOUND)
+    assert any(part in said for _, said in found())
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ class ServedBroker:
 
     async def _serve(self, started: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
-        async with Broker(nodes=self._nodes) as self.broker:
+        # Records of any time stay: a slow module outlives the first check of retention.
+        config = {"log.retention.ms": -1}
+        async with Broker(nodes=self._nodes, config=config) as self.broker:
             self.servers = self.broker.bootstrap_servers
             started.set_result(None)
             await self._ended.wait()
