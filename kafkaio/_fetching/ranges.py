@@ -79,7 +79,7 @@ from kafkaio.errors import (
     RecordTooLarge,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -790,7 +790,7 @@ class RangeFetcher:
         response: FetchResponse,
     ) -> None:
         error: KafkaError = _refusal(data.error_code, tp, each.next_offset)
-        what = reaction(ApiKey.FETCH, data.error_code)
+        what = reaction(apis.FETCH, data.error_code)
         if self._brokers.leave_replica(tp):
             # A follower may be behind: the leader's log may have the offset.
             passing = NetworkError(f"a follower refused: {error}")
@@ -841,7 +841,7 @@ def _no_such_offset(
 
 def _refusal(code: int, tp: TopicPartition, offset: int) -> BrokerError:
     what = _what(tp, offset)
-    return broker_error(code, what, api=ApiKey.FETCH, topic=tp.topic)
+    return broker_error(code, what, api=apis.FETCH, topic=tp.topic)
 
 
 def _what(tp: TopicPartition, offset: int) -> str:

@@ -50,7 +50,7 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from kafkaio.protocol.messages.share_fetch import ShareFetchRequest
 from kafkaio.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -212,7 +212,7 @@ class ShareMember:
         # A missing topic may be created. A refusal is reported to the user, once.
         for topic in sorted(topics):
             error = view.topic_error(topic)
-            if not error or reaction(ApiKey.METADATA, error).retry:
+            if not error or reaction(apis.METADATA, error).retry:
                 self._refused.discard(topic)
             elif topic not in self._refused:
                 self._refused.add(topic)
@@ -427,7 +427,7 @@ class ShareMember:
         if not answer.error_code:
             self._answered_at = sent_at
         self._rpc.heartbeat_answered(sent_at)
-        self._rpc.answered(ApiKey.SHARE_GROUP_HEARTBEAT, answer.error_code)
+        self._rpc.answered(apis.SHARE_GROUP_HEARTBEAT, answer.error_code)
         return self._machine.heartbeat_answered(
             effect.ticket, answer, assignment, now(), roll()
         )

@@ -20,11 +20,12 @@ from functools import lru_cache
 from typing import TypeVar
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._codec import decode, decode_from, decode_in_slices, encode_into
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Buffer, Request, Response
 from kafkaio.protocol._primitives import nullable_string, skip_tags
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 from kafkaio.protocol.messages.request_header import RequestHeader
 
@@ -230,4 +231,4 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
 @lru_cache(maxsize=512)  # as few as of `_blank`
 def _has_tags(api_key: int, version: int) -> bool:
     response = request_type(api_key).response_type()
-    return api_key != ApiKey.API_VERSIONS and response.is_flexible(version)
+    return api_key != apis.API_VERSIONS and response.is_flexible(version)

@@ -62,7 +62,7 @@ from kafkaio.errors import (
     KafkaError,
     RebalanceInProgress,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
@@ -497,7 +497,7 @@ class KafkaOffsets:
         refusal = broker_error(
             code,
             f"{self._rpc.name} refused the commit of {_names(partitions)}",
-            api=ApiKey.OFFSET_COMMIT,
+            api=apis.OFFSET_COMMIT,
             topic=partitions[0].topic,
             group=self._rpc.key,
         )
@@ -511,7 +511,7 @@ class KafkaOffsets:
     def _verdict(
         self, code: int, identity: GroupMetadata
     ) -> tuple[CommitAnswer, _ErrorText]:
-        asked = reaction(ApiKey.OFFSET_COMMIT, code)
+        asked = reaction(apis.OFFSET_COMMIT, code)
         if code in UNKNOWN_TOPIC:
             return CommitAnswer.UNKNOWN, None
         if asked.refind_coordinator:

@@ -34,7 +34,7 @@ from kafkaio._records.batch import Decompressor
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import FetchedPart, Observer, observes
 from kafkaio.errors import AuthenticationError, KafkaError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
@@ -255,7 +255,7 @@ class FetchAnswers:
         # After any error the leader is asked again: it decides who may serve the next.
         tp = point.tp
         from_replica = self._targets.brokers.leave_replica(tp)
-        what = reaction(ApiKey.FETCH, data.error_code)
+        what = reaction(apis.FETCH, data.error_code)
         if what.step is ReactionStep.RESET_POSITION:
             # A follower may be behind: the leader's log may have the offset.
             if not from_replica:
@@ -266,7 +266,7 @@ class FetchAnswers:
             error = broker_error(
                 data.error_code,
                 f"fetching {tp.topic}-{tp.partition} failed",
-                api=ApiKey.FETCH,
+                api=apis.FETCH,
                 topic=tp.topic,
             )
             self._raise_later(point, error)
