@@ -33,11 +33,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ClientConfig
 from kafkaio._fetching.brokers import FetchBrokers, target_of
@@ -84,6 +83,9 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from kafkaio.types import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: How long a broker may wait for records that a range claims and the log has not.
 _WAIT_MS: Final = 500

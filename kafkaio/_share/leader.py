@@ -18,9 +18,8 @@ and its end is noticed at once, also while nothing is in flight.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._machines.metadata import EndpointPort
@@ -64,6 +63,9 @@ from kafkaio.protocol.messages.share_fetch import (
     ShareFetchResponse,
 )
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 

@@ -15,10 +15,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._client.metadata import undescribed
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._machines.api_versions import ApiVersions
@@ -54,6 +53,9 @@ from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from kafkaio.protocol.messages.share_fetch import ShareFetchRequest
 from kafkaio.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: The feature of the cluster that switches share groups on. Brokers list the requests
 #: whether or not it is on.

@@ -36,12 +36,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kafkaio._client.committed import CommittedOffsets
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
-from kafkaio._client.ports import ViewPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.messages import (
@@ -67,6 +66,9 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ViewPort
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: The error that a caller gets for a refusal: its type and text, with the coordinator's

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import Frame
 from kafkaio._consumer.fetch.targets import FetchTargets, RecordsPort
@@ -38,6 +37,9 @@ from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ViewPort
 
 #: Seconds of work on an answer before the event loop gets a turn.
 _SLICE: Final = 0.001

@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, SentFetch
@@ -43,6 +42,9 @@ from kafkaio.protocol.messages.fetch import (
     PartitionData,
 )
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: The wait of a fetch that leaves a full partition out: short at first, so that the
 #: partition is fetched again before the user has read all of it.

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkaio._client.coordination import CoordinatorRpc
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
@@ -27,6 +26,9 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 

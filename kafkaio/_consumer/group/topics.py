@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from kafkaio._client.metadata import undescribed
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.layout import Layout
@@ -22,6 +22,9 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import KafkaError
 from kafkaio.protocol import _api_numbers as apis
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 
 class GroupTopics:
