@@ -28,7 +28,9 @@ def sources() -> dict[str, str]:
     files["messages/__init__.py"] = emit_messages.package_init()
     files["messages/__init__.pyi"] = emit_messages.package_stub(groups)
     files["messages/_homes.py"] = emit_messages.homes(groups)
-    files["_api_keys.py"] = emit_codes.api_keys(raw, messages)
+    files["_api_keys.py"] = emit_codes.api_keys(raw)
+    files["_api_numbers.py"] = emit_codes.api_numbers(raw)
+    files["_requests.py"] = emit_codes.requests(messages)
     files["_error_codes.py"] = emit_codes.error_codes()
     return _formatted(files)
 

@@ -24,7 +24,7 @@ from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaError, UnsupportedVersion
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_fetch import (
@@ -234,11 +234,11 @@ class CommittedOffsets:
         self, what: str, code: int, identity: GroupMetadata
     ) -> tuple[KafkaError, bool]:
         # Returns the error, and whether asking again helps.
-        asked = reaction(ApiKey.OFFSET_FETCH, code)
+        asked = reaction(apis.OFFSET_FETCH, code)
         error = broker_error(
             code,
             f"{self._rpc.name} refused the committed offset of {what}",
-            api=ApiKey.OFFSET_FETCH,
+            api=apis.OFFSET_FETCH,
             group=self._rpc.key,
         )
         if asked.refind_coordinator:

@@ -15,9 +15,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from math import inf
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kafkaio._client.ports import ConnectionPort
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.connection.pipeline import LastAnswer
@@ -38,6 +37,9 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import Request, Response
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ConnectionPort
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 

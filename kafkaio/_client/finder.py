@@ -28,8 +28,9 @@ from kafkaio._machines.coordinators import (
 from kafkaio._net.connection import Connection
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import UnsupportedVersion
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._requests import request_type
 
 _Key = tuple[CoordinatorKind, str]
 #: The most keys that are looked up before they are needed.
@@ -150,7 +151,7 @@ class CoordinatorFinder:
                 error = broker_error(
                     outcome.error,
                     detail,
-                    api=ApiKey.FIND_COORDINATOR,
+                    api=apis.FIND_COORDINATOR,
                     group=outcome.key,
                     transactional_id=outcome.key,
                 )
@@ -161,7 +162,7 @@ class CoordinatorFinder:
     ) -> list[Found | NotFound]:
         connection = await self._nodes.any_connection(asked_nodes)
         asked_nodes.add(connection.node_id)
-        version = connection.versions.usable(request_type(ApiKey.FIND_COORDINATOR))
+        version = connection.versions.usable(request_type(apis.FIND_COORDINATOR))
         if version < kind.least_version:
             what = kind.name.lower()
             raise UnsupportedVersion(f"the broker does not support {what} coordinators")

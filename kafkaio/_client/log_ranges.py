@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Final, SupportsIndex, TypeAlias
 
 from kafkaio._arguments import check_topic, partition_of, type_name
 from kafkaio._client.offsets import LATEST, Moment, OffsetLookup, time_of
-from kafkaio._client.ports import ClusterPort
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, OffsetOutOfRange
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: Where to begin or to end: a place in all logs, or an offset or a place for each of
 #: some partitions.

@@ -45,7 +45,7 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error, sentence
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, ResponseT
@@ -296,7 +296,7 @@ class MetadataUpdater:
         try:
             version = connection.versions.usable(MetadataRequest)
         except UnsupportedVersion as error:
-            if connection.versions.max_version(ApiKey.DESCRIBE_QUORUM) is None:
+            if connection.versions.max_version(apis.DESCRIBE_QUORUM) is None:
                 raise
             raise UnsupportedVersion(
                 f"{_address(connection)} is a controller, not a broker: give it as "
@@ -347,7 +347,7 @@ class MetadataUpdater:
     ) -> None:
         # A broker may send the client back to the bootstrap servers (KIP-1102).
         error = ErrorCode(response.error_code)
-        if reaction(ApiKey.METADATA, error).step is ReactionStep.REBOOTSTRAP:
+        if reaction(apis.METADATA, error).step is ReactionStep.REBOOTSTRAP:
             self._rebootstrap()
         if error:
             raise broker_error(response.error_code, "the broker refused Metadata")
@@ -428,7 +428,7 @@ class MetadataUpdater:
     def _raise_if_final(self, view: ClusterView, topic: str, began_at: int) -> None:
         error = view.topic_error(topic)
         # An error in an older view may have been corrected since.
-        is_final = error and not reaction(ApiKey.METADATA, error).retry
+        is_final = error and not reaction(apis.METADATA, error).retry
         if is_final and view.number > began_at:
             raise undescribed(topic, error)
 
@@ -465,4 +465,4 @@ def _address(connection: Connection) -> str:
 def undescribed(topic: str, code: int) -> BrokerError:
     """Make the error for a topic that the brokers do not describe."""
     what = sentence(code, f"topic {topic!r} cannot be described")
-    return broker_error(code, what, api=ApiKey.METADATA, topic=topic)
+    return broker_error(code, what, api=apis.METADATA, topic=topic)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from kafkaio._arguments import partition_of, type_name
 from kafkaio._client.destinations import Leader
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._dataclass import constructor
 from kafkaio._runtime.clock import now, wall_ms
@@ -31,6 +30,7 @@ from kafkaio.protocol.messages.list_offsets import (
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
     from kafkaio._machines.positions import Reset
 
 #: Which offset of a log is asked for. A number is milliseconds since the Unix epoch.

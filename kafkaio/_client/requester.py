@@ -23,32 +23,32 @@ from kafkaio._machines.reactions import reaction
 from kafkaio._machines.routing import misrouted
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.errors import KafkaError, NetworkError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import Request, ResponseT
 
 _CONNECTION_CLASSES = {
-    ApiKey.FETCH: ConnectionClass.FETCH,
-    ApiKey.SHARE_FETCH: ConnectionClass.FETCH,
-    ApiKey.PRODUCE: ConnectionClass.PRODUCE,
-    ApiKey.JOIN_GROUP: ConnectionClass.COORDINATOR,
-    ApiKey.SYNC_GROUP: ConnectionClass.COORDINATOR,
+    apis.FETCH: ConnectionClass.FETCH,
+    apis.SHARE_FETCH: ConnectionClass.FETCH,
+    apis.PRODUCE: ConnectionClass.PRODUCE,
+    apis.JOIN_GROUP: ConnectionClass.COORDINATOR,
+    apis.SYNC_GROUP: ConnectionClass.COORDINATOR,
 }
 
 #: Requests to any broker that change nothing, and so may be sent to two.
 _READING = frozenset(
     {
-        ApiKey.METADATA,
-        ApiKey.DESCRIBE_ACLS,
-        ApiKey.DESCRIBE_CLIENT_QUOTAS,
-        ApiKey.DESCRIBE_CLUSTER,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.DESCRIBE_DELEGATION_TOKEN,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-        ApiKey.LIST_CONFIG_RESOURCES,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        apis.METADATA,
+        apis.DESCRIBE_ACLS,
+        apis.DESCRIBE_CLIENT_QUOTAS,
+        apis.DESCRIBE_CLUSTER,
+        apis.DESCRIBE_CONFIGS,
+        apis.DESCRIBE_DELEGATION_TOKEN,
+        apis.DESCRIBE_QUORUM,
+        apis.DESCRIBE_TOPIC_PARTITIONS,
+        apis.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        apis.LIST_CONFIG_RESOURCES,
+        apis.LIST_PARTITION_REASSIGNMENTS,
     }
 )
 
@@ -136,7 +136,7 @@ class Requester:
     ) -> ResponseT:
         connection = await self._router.connection(
             node_id,
-            _CONNECTION_CLASSES.get(ApiKey(request.API_KEY), ConnectionClass.SHARED),
+            _CONNECTION_CLASSES.get(request.API_KEY, ConnectionClass.SHARED),
         )
         broker = connection.broker
         attempts.stage = f"it waits for the answer of {broker.host}:{broker.port}"
@@ -166,7 +166,7 @@ class Requester:
 
     def _patience(self, request: Request[ResponseT]) -> float:
         """Seconds to wait for the answer."""
-        if request.API_KEY == ApiKey.JOIN_GROUP:
+        if request.API_KEY == apis.JOIN_GROUP:
             # A caller that has such a request has loaded the module already.
             from kafkaio.protocol.messages.join_group import JoinGroupRequest
 
@@ -179,7 +179,7 @@ class Requester:
 
 def _is_oneway(request: Request[ResponseT]) -> bool:
     # By attribute: the module of ProduceRequest is loaded by producers alone.
-    return request.API_KEY == ApiKey.PRODUCE and getattr(request, "acks", -1) == 0
+    return request.API_KEY == apis.PRODUCE and getattr(request, "acks", -1) == 0
 
 
 def _named(to: Destination) -> str:

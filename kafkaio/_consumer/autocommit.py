@@ -14,9 +14,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafkaio._client.ports import ReportPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.group.member import ConsumerMember
 from kafkaio._consumer.reading.exclusive import ExclusiveReading
@@ -34,6 +33,9 @@ from kafkaio.errors import (
     OffsetStoreError,
 )
 from kafkaio.types import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ReportPort
 
 #: Most seconds between two checks whether the user reads on.
 _LOOK_EVERY: Final = 1.0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from kafkaio._client.ports import ViewPort
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now
 from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ViewPort
 
 
 class FetchBrokers:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._client.destinations import Leader
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio._client.ports import ClusterPort
 from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
@@ -17,6 +16,9 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 _CONSUMER: Final = -1
 

@@ -6,9 +6,8 @@ the processor's cache once.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kafkaio._client.ports import ViewPort
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
 from kafkaio._records.batch import (
     Batch,
@@ -20,6 +19,9 @@ from kafkaio._records.batch import (
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ViewPort
 
 #: Bytes that are decompressed at once: 2 ms with lz4 and zstd, 12 ms with gzip.
 AT_ONCE: Final = 4 * 1024 * 1024

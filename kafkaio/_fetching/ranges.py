@@ -33,11 +33,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ClientConfig
 from kafkaio._fetching.brokers import FetchBrokers, target_of
@@ -79,11 +78,14 @@ from kafkaio.errors import (
     RecordTooLarge,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from kafkaio.types import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: How long a broker may wait for records that a range claims and the log has not.
 _WAIT_MS: Final = 500
@@ -790,7 +792,7 @@ class RangeFetcher:
         response: FetchResponse,
     ) -> None:
         error: KafkaError = _refusal(data.error_code, tp, each.next_offset)
-        what = reaction(ApiKey.FETCH, data.error_code)
+        what = reaction(apis.FETCH, data.error_code)
         if self._brokers.leave_replica(tp):
             # A follower may be behind: the leader's log may have the offset.
             passing = NetworkError(f"a follower refused: {error}")
@@ -841,7 +843,7 @@ def _no_such_offset(
 
 def _refusal(code: int, tp: TopicPartition, offset: int) -> BrokerError:
     what = _what(tp, offset)
-    return broker_error(code, what, api=ApiKey.FETCH, topic=tp.topic)
+    return broker_error(code, what, api=apis.FETCH, topic=tp.topic)
 
 
 def _what(tp: TopicPartition, offset: int) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import UnsupportedVersion
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
@@ -24,12 +24,12 @@ from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 # are for requests between brokers.
 _FLOORS: Final[Mapping[int, int]] = MappingProxyType(
     {
-        ApiKey.PRODUCE: 3,
+        apis.PRODUCE: 3,
         # Before, this request needed the right of a broker (KIP-320).
-        ApiKey.OFFSET_FOR_LEADER_EPOCH: 3,
+        apis.OFFSET_FOR_LEADER_EPOCH: 3,
     }
 )
-_CAPS: Final[Mapping[int, int]] = MappingProxyType({ApiKey.ADD_PARTITIONS_TO_TXN: 3})
+_CAPS: Final[Mapping[int, int]] = MappingProxyType({apis.ADD_PARTITIONS_TO_TXN: 3})
 
 #: No version is higher.
 _ANY: Final = 2**15 - 1

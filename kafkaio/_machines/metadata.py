@@ -32,7 +32,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
 from kafkaio._public import public
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
@@ -537,7 +537,7 @@ class _Merger:
         topic_id: UUID | None,
         error: ErrorCode,
     ) -> TopicView:
-        if reaction(ApiKey.METADATA, error).refresh_metadata:
+        if reaction(apis.METADATA, error).refresh_metadata:
             self.unsettled.add(name)
         gone = error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if gone and not self._epochs.has_id(name):
@@ -551,7 +551,7 @@ class _Merger:
     ) -> PartitionView:
         tp = TopicPartition(name, p.partition_index)
         error = ErrorCode(p.error_code)
-        if reaction(ApiKey.METADATA, error).refresh_metadata or p.leader_id < 0:
+        if reaction(apis.METADATA, error).refresh_metadata or p.leader_id < 0:
             self.unsettled.add(name)
         epoch = p.leader_epoch if self._trust_epochs else -1
         if not self._trust_epochs:

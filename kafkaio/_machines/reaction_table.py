@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kafkaio._machines.reaction_kinds import Reaction, ReactionStep
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._error_codes import ErrorCode
 
 _FINAL = Reaction()
@@ -250,7 +250,7 @@ _SHARE = {
 
 #: The reactions that differ, by API.
 OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
-    ApiKey.PRODUCE: {
+    apis.PRODUCE: {
         _E.DUPLICATE_SEQUENCE_NUMBER: Reaction(step=ReactionStep.SUCCESS),
         _E.MESSAGE_TOO_LARGE: Reaction(step=ReactionStep.SPLIT_BATCH),
         _E.OUT_OF_ORDER_SEQUENCE_NUMBER: Reaction(step=ReactionStep.CHECK_SEQUENCE),
@@ -263,52 +263,52 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.CLUSTER_AUTHORIZATION_FAILED: _FATAL,
         _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _FATAL,
     },
-    ApiKey.FETCH: {
+    apis.FETCH: {
         _E.OFFSET_OUT_OF_RANGE: Reaction(step=ReactionStep.RESET_POSITION),
         _E.CORRUPT_MESSAGE: _FINAL,
         _E.UNKNOWN_SERVER_ERROR: _RETRY,
         _E.OFFSET_NOT_AVAILABLE: _REFRESH,
     },
-    ApiKey.LIST_OFFSETS: {
+    apis.LIST_OFFSETS: {
         **_LEADER_LOOKUP,
         # The broker or the topic is too old for a look-up by time: no offset, no error.
         _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction(step=ReactionStep.SUCCESS),
     },
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: _LEADER_LOOKUP,
-    ApiKey.DELETE_RECORDS: {
+    apis.OFFSET_FOR_LEADER_EPOCH: _LEADER_LOOKUP,
+    apis.DELETE_RECORDS: {
         _E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER,
         _E.KAFKA_STORAGE_ERROR: _WRONG_LEADER,
     },
-    ApiKey.DESCRIBE_PRODUCERS: {_E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER},
-    ApiKey.METADATA: {
+    apis.DESCRIBE_PRODUCERS: {_E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER},
+    apis.METADATA: {
         # The answer describes a topic; the broker was not the wrong one.
         _E.LEADER_NOT_AVAILABLE: _REFRESH,
         _E.UNKNOWN_SERVER_ERROR: _RETRY,
         # A replica of some partition is down: no reason to ask again.
         _E.REPLICA_NOT_AVAILABLE: _FINAL,
     },
-    ApiKey.FIND_COORDINATOR: {
+    apis.FIND_COORDINATOR: {
         # No coordinator was found yet, so there is none to find again.
         _E.COORDINATOR_NOT_AVAILABLE: _LOADING,
         _E.NOT_COORDINATOR: _LOADING,
         _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _FATAL,
         _E.INVALID_GROUP_ID: _FATAL,
     },
-    ApiKey.JOIN_GROUP: {
+    apis.JOIN_GROUP: {
         **_CLASSIC_MEMBER,
         _E.MEMBER_ID_REQUIRED: _REJOIN,
         _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL,
         _E.INVALID_SESSION_TIMEOUT: _FATAL,
         _E.UNSUPPORTED_VERSION: _FATAL,
     },
-    ApiKey.SYNC_GROUP: {**_CLASSIC_MEMBER, _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL},
-    ApiKey.HEARTBEAT: _CLASSIC_MEMBER,
-    ApiKey.LEAVE_GROUP: {
+    apis.SYNC_GROUP: {**_CLASSIC_MEMBER, _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL},
+    apis.HEARTBEAT: _CLASSIC_MEMBER,
+    apis.LEAVE_GROUP: {
         # The member is gone already, as requested.
         _E.UNKNOWN_MEMBER_ID: Reaction(step=ReactionStep.SUCCESS),
         _E.FENCED_INSTANCE_ID: Reaction(step=ReactionStep.SUCCESS),
     },
-    ApiKey.OFFSET_COMMIT: {
+    apis.OFFSET_COMMIT: {
         **_CLASSIC_MEMBER,
         # No retry by itself: the member has to join the rebalance first.
         _E.REBALANCE_IN_PROGRESS: Reaction(step=ReactionStep.REJOIN),
@@ -316,7 +316,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.STALE_MEMBER_EPOCH: Reaction(step=ReactionStep.REFRESH_MEMBER),
         _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
     },
-    ApiKey.OFFSET_FETCH: {
+    apis.OFFSET_FETCH: {
         **_GROUP_FATAL,
         _E.ILLEGAL_GENERATION: _NEW_GENERATION,
         _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
@@ -324,7 +324,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.STALE_MEMBER_EPOCH: Reaction(retry=True, step=ReactionStep.REFRESH_MEMBER),
         _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
     },
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: {
+    apis.CONSUMER_GROUP_HEARTBEAT: {
         **_GROUP_FATAL,
         _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
         _E.FENCED_MEMBER_EPOCH: _NEW_MEMBER,
@@ -337,7 +337,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.GROUP_ID_NOT_FOUND: _FATAL,
         _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL,
     },
-    ApiKey.SHARE_GROUP_HEARTBEAT: {
+    apis.SHARE_GROUP_HEARTBEAT: {
         **_GROUP_FATAL,
         **_SHARE,
         _E.INVALID_REQUEST: _FATAL,
@@ -347,9 +347,9 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.GROUP_ID_NOT_FOUND: _FATAL,
         _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL,
     },
-    ApiKey.SHARE_FETCH: _SHARE,
-    ApiKey.SHARE_ACKNOWLEDGE: _SHARE,
-    ApiKey.INIT_PRODUCER_ID: {
+    apis.SHARE_FETCH: _SHARE,
+    apis.SHARE_ACKNOWLEDGE: _SHARE,
+    apis.INIT_PRODUCER_ID: {
         **_TRANSACTION,
         # Once the right is granted, the same producer may try again.
         _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _ABORT,
@@ -357,14 +357,14 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.INVALID_TRANSACTION_TIMEOUT: _FATAL,
         _E.INVALID_REQUEST: _FATAL,
     },
-    ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTION,
-    ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTION,
-    ApiKey.END_TXN: {
+    apis.ADD_PARTITIONS_TO_TXN: _TRANSACTION,
+    apis.ADD_OFFSETS_TO_TXN: _TRANSACTION,
+    apis.END_TXN: {
         **_TRANSACTION,
         # Some brokers answer this although the transaction ends: the outcome is open.
         _E.UNKNOWN_SERVER_ERROR: _RETRY,
     },
-    ApiKey.TXN_OFFSET_COMMIT: {
+    apis.TXN_OFFSET_COMMIT: {
         **_TRANSACTION,
         # A successor or a timeout: the end of the transaction shows which.
         _E.INVALID_PRODUCER_EPOCH: _ABORT,
@@ -377,12 +377,12 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.FENCED_INSTANCE_ID: _ABORT,
         _E.STALE_MEMBER_EPOCH: _ABORT,
     },
-    ApiKey.ELECT_LEADERS: {
+    apis.ELECT_LEADERS: {
         # The preferred replica leads already, or an election would change nothing.
         _E.ELECTION_NOT_NEEDED: Reaction(step=ReactionStep.SUCCESS),
         _E.PREFERRED_LEADER_NOT_AVAILABLE: _FINAL,
         _E.ELIGIBLE_LEADERS_NOT_AVAILABLE: _FINAL,
     },
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: {_E.THROTTLING_QUOTA_EXCEEDED: _FINAL},
-    ApiKey.PUSH_TELEMETRY: {_E.THROTTLING_QUOTA_EXCEEDED: _FINAL},
+    apis.GET_TELEMETRY_SUBSCRIPTIONS: {_E.THROTTLING_QUOTA_EXCEEDED: _FINAL},
+    apis.PUSH_TELEMETRY: {_E.THROTTLING_QUOTA_EXCEEDED: _FINAL},
 }

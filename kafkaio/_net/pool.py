@@ -38,7 +38,7 @@ from kafkaio.errors import (
     KafkaError,
     ProtocolError,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Broker
 
@@ -541,7 +541,7 @@ class Pool:
         finally:
             del self._trying[connection]
         schedule.ready()
-        announced = connection.versions.max_version(ApiKey.API_VERSIONS)
+        announced = connection.versions.max_version(apis.API_VERSIONS)
         self._first_versions.answered(address, first, announced or 0)
         return connection
 

@@ -21,7 +21,7 @@ from kafkaio._machines.connection.handshake import UNADDRESSED, ClientIdentity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.errors import ConfigurationError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.types import Broker
 
@@ -145,7 +145,7 @@ class NetSettings:
     def highest_api_versions(self) -> int:
         """The highest version of ApiVersions to ask in."""
         newest = ApiVersionsRequest.MAX_VERSION
-        return min(newest, self.max_versions.get(ApiKey.API_VERSIONS, newest))
+        return min(newest, self.max_versions.get(apis.API_VERSIONS, newest))
 
     def identity(
         self,
@@ -222,6 +222,8 @@ def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
     """
     if not versions:
         return {}
+    from kafkaio.protocol._api_keys import ApiKey
+
     keys = {key.name.replace("_", "").lower(): key for key in ApiKey}
     found: dict[int, int] = {}
     for name, version in versions.items():

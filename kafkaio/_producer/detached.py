@@ -33,7 +33,7 @@ from kafkaio.errors import (
     TransactionAborted,
     UnsupportedVersion,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 
 
@@ -186,7 +186,7 @@ class _End:
         return broker_error(
             code,
             f"{self._attempts.what} was refused{why}",
-            api=ApiKey.END_TXN,
+            api=apis.END_TXN,
             transactional_id=self._transactional_id,
         )
 

@@ -8,14 +8,17 @@ epochs of an id are used up, it asks for a new id; see `kafkaio._machines.sequen
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kafkaio._client.destinations import ANY
-from kafkaio._client.ports import RequestPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio.errors import KafkaError
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import RequestPort
 
 # Brokers ignore it without a transactional id; Java's producer sends the same.
 _NO_TRANSACTION_TIMEOUT = 2**31 - 1

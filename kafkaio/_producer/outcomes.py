@@ -33,7 +33,7 @@ from kafkaio.errors import (
     RecordTooLarge,
     TransactionAborted,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.produce import (
@@ -258,7 +258,7 @@ class Outcomes:
     ) -> None:
         batch.breaks = 0
         code = known_code(answer.error_code)
-        what = reaction(ApiKey.PRODUCE, code)
+        what = reaction(apis.PRODUCE, code)
         if what.step is ReactionStep.SUCCESS:
             self._acknowledged(node_id, batch, answer)
             return
@@ -267,7 +267,7 @@ class Outcomes:
         error = broker_error(
             answer.error_code,
             f"{topic}-{partition}{detail}",
-            api=ApiKey.PRODUCE,
+            api=apis.PRODUCE,
             topic=topic,
         )
         if code in _ABORTED_BY and self._transaction is not None:

@@ -17,7 +17,7 @@ from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import End, Protocol
 from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -148,13 +148,13 @@ class EndAttempts:
         """
         code = answer.error_code
         if code:
-            is_doubtful = is_foreign(ApiKey.END_TXN, code)
+            is_doubtful = is_foreign(apis.END_TXN, code)
         else:
             is_doubtful = self.is_tv2 and not IdAndEpoch(
                 answer.producer_id, answer.producer_epoch
             ).may_follow(self._request.identity)
         if is_doubtful:
-            self._doubts = self._doubts or Doubts(ApiKey.END_TXN)
+            self._doubts = self._doubts or Doubts(apis.END_TXN)
             if self._doubts.are_left():
                 return ASK_AGAIN
         self.unanswered.is_pending = False

@@ -69,7 +69,7 @@ from kafkaio.errors import (
     TransactionAborted,
     UsageError,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
@@ -530,7 +530,7 @@ class TransactionManager:
         """
         return (
             self._machine.protocol is Protocol.TV2
-            and self._cluster.announced.lowest(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
+            and self._cluster.announced.lowest(apis.PRODUCE) >= _PRODUCE_CHECKED
         )
 
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:

@@ -63,7 +63,7 @@ from kafkaio.errors import (
     KafkaError,
     UnsupportedVersion,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request as RequestMessage, Response
@@ -414,7 +414,7 @@ class TxnCoordinator:
         if identity is not None:
             message.producer_id = identity.producer_id
             message.producer_epoch = identity.epoch
-        doubts = Doubts(ApiKey.INIT_PRODUCER_ID)
+        doubts = Doubts(apis.INIT_PRODUCER_ID)
 
         def answered(answer: InitProducerIdResponse) -> None:
             code = answer.error_code
@@ -450,7 +450,7 @@ class TxnCoordinator:
         )
 
     def _not_initialised(self, code: int) -> None:
-        machine, api = self._machine, ApiKey.INIT_PRODUCER_ID
+        machine, api = self._machine, apis.INIT_PRODUCER_ID
         error = self.error(code, "InitProducerId was refused", api=api)
         if code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
             refused = error
@@ -614,7 +614,7 @@ class TxnCoordinator:
                 self._end_after_markers(request, last, answer)
                 return
             what = f"{_name_of(request)} was refused"
-            refused = self.error(found, what, api=ApiKey.END_TXN)
+            refused = self.error(found, what, api=apis.END_TXN)
         elif is_tv2 and answer.producer_id >= 0:
             identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
             if not identity.may_follow(request.identity):
@@ -720,7 +720,7 @@ class TxnCoordinator:
         identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
         if self._machine.rechecked(request, code, identity):
             return
-        refused = self.error(code, f"{_name_of(request)} again", api=ApiKey.END_TXN)
+        refused = self.error(code, f"{_name_of(request)} again", api=apis.END_TXN)
         if code in FENCING:
             owner.perform(self._machine.fence(refused))
         else:

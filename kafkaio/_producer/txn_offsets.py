@@ -49,7 +49,7 @@ from kafkaio.errors import (
     KafkaTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.txn_offset_commit import (
@@ -330,7 +330,7 @@ class TxnOffsets:
         error = self._error(
             code,
             f"TxnOffsetCommit to {rpc.name} was refused",
-            api=ApiKey.TXN_OFFSET_COMMIT,
+            api=apis.TXN_OFFSET_COMMIT,
             group=rpc.key,
         )
         if code not in _STALE:
@@ -346,7 +346,7 @@ class TxnOffsets:
             return in_doubt(error)
         if code == FORGOTTEN:
             return forgotten(error)
-        if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is ReactionStep.FATAL:
+        if reaction(apis.TXN_OFFSET_COMMIT, code).step is ReactionStep.FATAL:
             self._owner.fail(error)
         return error
 
@@ -377,7 +377,7 @@ class TxnOffsets:
             raise self._error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"the coordinator of group {group!r} does not know {listed}",
-                api=ApiKey.TXN_OFFSET_COMMIT,
+                api=apis.TXN_OFFSET_COMMIT,
                 group=group,
             )
 
@@ -436,5 +436,5 @@ def _code_of(answer: TxnOffsetCommitResponse) -> int:
         if result.error_code
     ]
     # One that cannot be retried decides.
-    final = (c for c in codes if not reaction(ApiKey.TXN_OFFSET_COMMIT, c).retry)
+    final = (c for c in codes if not reaction(apis.TXN_OFFSET_COMMIT, c).retry)
     return next(final, codes[0] if codes else 0)

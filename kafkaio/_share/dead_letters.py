@@ -14,7 +14,7 @@ from typing import Final
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.destinations import ANY, Destination
 from kafkaio._runtime.clock import now
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error, sentence
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_configs import (
@@ -82,6 +82,6 @@ async def _config(
         if result.error_code:
             what = f"describing {key} of {name!r} failed"
             text = result.error_message or sentence(result.error_code, what)
-            raise broker_error(result.error_code, text, api=ApiKey.DESCRIBE_CONFIGS)
+            raise broker_error(result.error_code, text, api=apis.DESCRIBE_CONFIGS)
         return next((each.value for each in result.configs if each.name == key), None)
     return None

@@ -18,9 +18,8 @@ and its end is noticed at once, also while nothing is in flight.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._machines.metadata import EndpointPort
@@ -51,7 +50,7 @@ from kafkaio._share.messages import (
 from kafkaio._share.partitions import AssignedPartitions
 from kafkaio._share.ports import FetchedPart, ReaderPort
 from kafkaio.errors import ClosedError, KafkaError, NetworkError, ProtocolError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Buffer, Request, Response
@@ -64,6 +63,9 @@ from kafkaio.protocol.messages.share_fetch import (
     ShareFetchResponse,
 )
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -499,7 +501,7 @@ class Leader:
             code,
             f"broker {self.node_id} refused a request of share group "
             f"{parts.config.group_id!r}{why}",
-            api=ApiKey.SHARE_FETCH,
+            api=apis.SHARE_FETCH,
             group=parts.config.group_id,
         )
 
@@ -629,7 +631,7 @@ class Leader:
         self, each: TopicIdPartition, tp: TopicPartition, part: Answered
     ) -> None:
         parts = self._parts
-        what = reaction(ApiKey.SHARE_FETCH, part.code)
+        what = reaction(apis.SHARE_FETCH, part.code)
         delay = parts.partitions.pause(each)
         if what.refresh_metadata:
             parts.cluster.request_refresh(tp.topic)
@@ -638,7 +640,7 @@ class Leader:
             part.code,
             f"fetching {tp.topic}-{tp.partition} for share group "
             f"{parts.config.group_id!r} failed{why}",
-            api=ApiKey.SHARE_FETCH,
+            api=apis.SHARE_FETCH,
             topic=tp.topic,
         )
         # While the topic of share states is made, brokers answer with this one.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._machines.share.ledger import ShareLedger
 from kafkaio._machines.share.room import ShareRoom
@@ -22,6 +21,9 @@ from kafkaio._share.partitions import AssignedPartitions
 from kafkaio._share.ports import ReaderPort
 from kafkaio.errors import ClosedError
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: Seconds that a leader gets to answer the last requests, beyond the longest wait of a
 #: fetch. One that hangs does not hold up the end of the consumer.

@@ -15,10 +15,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._client.metadata import undescribed
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ShareConsumerConfig
 from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._machines.api_versions import ApiVersions
@@ -50,10 +49,13 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from kafkaio.protocol.messages.share_fetch import ShareFetchRequest
 from kafkaio.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: The feature of the cluster that switches share groups on. Brokers list the requests
 #: whether or not it is on.
@@ -212,7 +214,7 @@ class ShareMember:
         # A missing topic may be created. A refusal is reported to the user, once.
         for topic in sorted(topics):
             error = view.topic_error(topic)
-            if not error or reaction(ApiKey.METADATA, error).retry:
+            if not error or reaction(apis.METADATA, error).retry:
                 self._refused.discard(topic)
             elif topic not in self._refused:
                 self._refused.add(topic)
@@ -427,7 +429,7 @@ class ShareMember:
         if not answer.error_code:
             self._answered_at = sent_at
         self._rpc.heartbeat_answered(sent_at)
-        self._rpc.answered(ApiKey.SHARE_GROUP_HEARTBEAT, answer.error_code)
+        self._rpc.answered(apis.SHARE_GROUP_HEARTBEAT, answer.error_code)
         return self._machine.heartbeat_answered(
             effect.ticket, answer, assignment, now(), roll()
         )

@@ -12,16 +12,18 @@ is asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.share.session import TopicIdPartition
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Child
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: Seconds that one look-up of names may take.
 _LOOKUP: Final = 10.0

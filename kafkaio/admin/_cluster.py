@@ -34,8 +34,7 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol import messages
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis, messages
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.types import Broker as Endpoint
@@ -560,7 +559,7 @@ def _each_feature(
             results.failed[it.feature] = broker_error(
                 it.error_code,
                 f"update feature {it.feature}{f': {why}' if why else ''}",
-                api=ApiKey.UPDATE_FEATURES,
+                api=apis.UPDATE_FEATURES,
             )
     good = [name for name in updates if name not in results.failed]
     results.found.update(dict.fromkeys(good))

@@ -36,8 +36,7 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol import messages
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis, messages
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 
@@ -76,7 +75,7 @@ _WITH_DOCUMENTATION: Final = 3
 _ALL_TYPES: Final = 1
 #: That a topic does not exist is final here.
 _REACT: Final = final_at(
-    ApiKey.INCREMENTAL_ALTER_CONFIGS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    apis.INCREMENTAL_ALTER_CONFIGS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 )
 
 

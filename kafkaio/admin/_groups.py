@@ -53,8 +53,7 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol import messages
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis, messages
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
 from kafkaio.types import OffsetAndMetadata, TopicPartition
@@ -463,7 +462,7 @@ class Groups(Subject):
                 build=build,
                 read=read,
                 react=final_at(
-                    ApiKey.OFFSET_DELETE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    apis.OFFSET_DELETE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 ),
                 is_exact=True,
             )

@@ -35,8 +35,7 @@ from kafkaio.admin._types import (
     ReplicaOnDisk,
 )
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UnsupportedVersion
-from kafkaio.protocol import messages
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis, messages
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
@@ -113,7 +112,7 @@ class Partitions(Subject):
                 Answer(it.name, None, it.error_code, it.error_message)
                 for it in response.results
             ),
-            react=final_at(ApiKey.CREATE_PARTITIONS, *_MISSING),
+            react=final_at(apis.CREATE_PARTITIONS, *_MISSING),
             is_exact=True,
         )
         results = await ask(self._cluster, operation, wanted, deadline, "2.1")
@@ -165,7 +164,7 @@ class Partitions(Subject):
                 destination=lambda _: Controller,
                 build=lambda items, terms: _election(kind, items, terms),
                 read=_read_election,
-                react=final_at(ApiKey.ELECT_LEADERS, *_MISSING, *_NO_LEADERS),
+                react=final_at(apis.ELECT_LEADERS, *_MISSING, *_NO_LEADERS),
                 is_exact=True,
             )
         )
@@ -243,7 +242,7 @@ class Partitions(Subject):
             destination=lambda _: Controller,
             build=build,
             read=_read_moves,
-            react=final_at(ApiKey.ALTER_PARTITION_REASSIGNMENTS, *_MISSING),
+            react=final_at(apis.ALTER_PARTITION_REASSIGNMENTS, *_MISSING),
             is_exact=True,
         )
         since = "2.4" if allow_replication_factor_change else "4.1"
@@ -480,7 +479,7 @@ class Partitions(Subject):
             # KAFKA_STORAGE_ERROR is retriable elsewhere; a log directory that is
             # offline stays so until the broker is restarted.
             react=final_at(
-                ApiKey.ALTER_REPLICA_LOG_DIRS,
+                apis.ALTER_REPLICA_LOG_DIRS,
                 *_MISSING,
                 ErrorCode.KAFKA_STORAGE_ERROR,
             ),

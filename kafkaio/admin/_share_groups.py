@@ -28,8 +28,7 @@ from kafkaio.admin._types import (
     operations_of,
 )
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
-from kafkaio.protocol import messages
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis, messages
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
@@ -169,7 +168,7 @@ class ShareGroups(Groups):
             read=lambda response, _: (
                 _offsets(it, wanted.get(it.group_id)) for it in response.groups
             ),
-            react=final_at(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, *_MISSING),
+            react=final_at(apis.DESCRIBE_SHARE_GROUP_OFFSETS, *_MISSING),
             is_exact=True,
         )
         results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
@@ -238,7 +237,7 @@ class ShareGroups(Groups):
             destination=lambda _: GroupCoordinator(group),
             build=build,
             read=_read_alteration,
-            react=final_at(ApiKey.ALTER_SHARE_GROUP_OFFSETS, *_MISSING),
+            react=final_at(apis.ALTER_SHARE_GROUP_OFFSETS, *_MISSING),
             is_exact=True,
         )
         results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
@@ -300,7 +299,7 @@ class ShareGroups(Groups):
                     ],
                 ),
                 read=read,
-                react=final_at(ApiKey.DELETE_SHARE_GROUP_OFFSETS, *_MISSING),
+                react=final_at(apis.DELETE_SHARE_GROUP_OFFSETS, *_MISSING),
                 is_exact=True,
             )
         )

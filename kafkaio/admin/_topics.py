@@ -50,8 +50,7 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol import messages
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis, messages
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import ZERO_UUID, Request, Response
@@ -76,7 +75,7 @@ _PAGE = 2_000
 _TOPICS_AT_ONCE = 200
 #: Final here: that a topic does not exist is the answer.
 _MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-_REACT = final_at(ApiKey.METADATA, *_MISSING)
+_REACT = final_at(apis.METADATA, *_MISSING)
 
 
 class Topics(Subject):
@@ -200,7 +199,7 @@ class Topics(Subject):
             destination=lambda _: Controller,
             build=_deletion,
             read=_read_deletion,
-            react=final_at(ApiKey.DELETE_TOPICS, *_MISSING),
+            react=final_at(apis.DELETE_TOPICS, *_MISSING),
             is_exact=True,
         )
         # Older brokers fail only the topics that are given by id.
@@ -735,7 +734,7 @@ def _sorted_pages(
             results.failed[name] = broker_error(
                 found[0].error_code,
                 f"describe topic {name}",
-                api=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+                api=apis.DESCRIBE_TOPIC_PARTITIONS,
                 topic=name,
             )
         else:

@@ -66,8 +66,7 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol import messages
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis, messages
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
@@ -94,7 +93,7 @@ _MARGIN_MS = 300_000
 #: Final for a broker that was named by its id: it has no replica of the partition, and
 #: the leader, which metadata would name, was not asked for.
 _NO_REPLICA = final_at(
-    ApiKey.DESCRIBE_PRODUCERS,
+    apis.DESCRIBE_PRODUCERS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )

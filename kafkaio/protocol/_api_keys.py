@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from importlib import import_module
 
 from kafkaio._public import public
-from kafkaio.errors import ProtocolError
-from kafkaio.protocol._message import Request, Response
 
 
 @public("kafkaio.protocol")
@@ -109,117 +106,3 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
     STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
     UNREGISTER_CONTROLLER = 94
-
-
-_REQUESTS = {
-    0: ("produce", "ProduceRequest"),
-    1: ("fetch", "FetchRequest"),
-    2: ("list_offsets", "ListOffsetsRequest"),
-    3: ("metadata", "MetadataRequest"),
-    8: ("offset_commit", "OffsetCommitRequest"),
-    9: ("offset_fetch", "OffsetFetchRequest"),
-    10: ("find_coordinator", "FindCoordinatorRequest"),
-    11: ("join_group", "JoinGroupRequest"),
-    12: ("heartbeat", "HeartbeatRequest"),
-    13: ("leave_group", "LeaveGroupRequest"),
-    14: ("sync_group", "SyncGroupRequest"),
-    15: ("describe_groups", "DescribeGroupsRequest"),
-    16: ("list_groups", "ListGroupsRequest"),
-    17: ("sasl_handshake", "SaslHandshakeRequest"),
-    18: ("api_versions", "ApiVersionsRequest"),
-    19: ("create_topics", "CreateTopicsRequest"),
-    20: ("delete_topics", "DeleteTopicsRequest"),
-    21: ("delete_records", "DeleteRecordsRequest"),
-    22: ("init_producer_id", "InitProducerIdRequest"),
-    23: ("offset_for_leader_epoch", "OffsetForLeaderEpochRequest"),
-    24: ("add_partitions_to_txn", "AddPartitionsToTxnRequest"),
-    25: ("add_offsets_to_txn", "AddOffsetsToTxnRequest"),
-    26: ("end_txn", "EndTxnRequest"),
-    27: ("write_txn_markers", "WriteTxnMarkersRequest"),
-    28: ("txn_offset_commit", "TxnOffsetCommitRequest"),
-    29: ("describe_acls", "DescribeAclsRequest"),
-    30: ("create_acls", "CreateAclsRequest"),
-    31: ("delete_acls", "DeleteAclsRequest"),
-    32: ("describe_configs", "DescribeConfigsRequest"),
-    33: ("alter_configs", "AlterConfigsRequest"),
-    34: ("alter_replica_log_dirs", "AlterReplicaLogDirsRequest"),
-    35: ("describe_log_dirs", "DescribeLogDirsRequest"),
-    36: ("sasl_authenticate", "SaslAuthenticateRequest"),
-    37: ("create_partitions", "CreatePartitionsRequest"),
-    38: ("create_delegation_token", "CreateDelegationTokenRequest"),
-    39: ("renew_delegation_token", "RenewDelegationTokenRequest"),
-    40: ("expire_delegation_token", "ExpireDelegationTokenRequest"),
-    41: ("describe_delegation_token", "DescribeDelegationTokenRequest"),
-    42: ("delete_groups", "DeleteGroupsRequest"),
-    43: ("elect_leaders", "ElectLeadersRequest"),
-    44: ("incremental_alter_configs", "IncrementalAlterConfigsRequest"),
-    45: ("alter_partition_reassignments", "AlterPartitionReassignmentsRequest"),
-    46: ("list_partition_reassignments", "ListPartitionReassignmentsRequest"),
-    47: ("offset_delete", "OffsetDeleteRequest"),
-    48: ("describe_client_quotas", "DescribeClientQuotasRequest"),
-    49: ("alter_client_quotas", "AlterClientQuotasRequest"),
-    50: ("describe_user_scram_credentials", "DescribeUserScramCredentialsRequest"),
-    51: ("alter_user_scram_credentials", "AlterUserScramCredentialsRequest"),
-    52: ("vote", "VoteRequest"),
-    53: ("begin_quorum_epoch", "BeginQuorumEpochRequest"),
-    54: ("end_quorum_epoch", "EndQuorumEpochRequest"),
-    55: ("describe_quorum", "DescribeQuorumRequest"),
-    56: ("alter_partition", "AlterPartitionRequest"),
-    57: ("update_features", "UpdateFeaturesRequest"),
-    58: ("envelope", "EnvelopeRequest"),
-    59: ("fetch_snapshot", "FetchSnapshotRequest"),
-    60: ("describe_cluster", "DescribeClusterRequest"),
-    61: ("describe_producers", "DescribeProducersRequest"),
-    62: ("broker_registration", "BrokerRegistrationRequest"),
-    63: ("broker_heartbeat", "BrokerHeartbeatRequest"),
-    64: ("unregister_broker", "UnregisterBrokerRequest"),
-    65: ("describe_transactions", "DescribeTransactionsRequest"),
-    66: ("list_transactions", "ListTransactionsRequest"),
-    67: ("allocate_producer_ids", "AllocateProducerIdsRequest"),
-    68: ("consumer_group_heartbeat", "ConsumerGroupHeartbeatRequest"),
-    69: ("consumer_group_describe", "ConsumerGroupDescribeRequest"),
-    70: ("controller_registration", "ControllerRegistrationRequest"),
-    71: ("get_telemetry_subscriptions", "GetTelemetrySubscriptionsRequest"),
-    72: ("push_telemetry", "PushTelemetryRequest"),
-    73: ("assign_replicas_to_dirs", "AssignReplicasToDirsRequest"),
-    74: ("list_config_resources", "ListConfigResourcesRequest"),
-    75: ("describe_topic_partitions", "DescribeTopicPartitionsRequest"),
-    76: ("share_group_heartbeat", "ShareGroupHeartbeatRequest"),
-    77: ("share_group_describe", "ShareGroupDescribeRequest"),
-    78: ("share_fetch", "ShareFetchRequest"),
-    79: ("share_acknowledge", "ShareAcknowledgeRequest"),
-    80: ("add_raft_voter", "AddRaftVoterRequest"),
-    81: ("remove_raft_voter", "RemoveRaftVoterRequest"),
-    82: ("update_raft_voter", "UpdateRaftVoterRequest"),
-    83: ("initialize_share_group_state", "InitializeShareGroupStateRequest"),
-    84: ("read_share_group_state", "ReadShareGroupStateRequest"),
-    85: ("write_share_group_state", "WriteShareGroupStateRequest"),
-    86: ("delete_share_group_state", "DeleteShareGroupStateRequest"),
-    87: ("read_share_group_state_summary", "ReadShareGroupStateSummaryRequest"),
-    88: ("streams_group_heartbeat", "StreamsGroupHeartbeatRequest"),
-    89: ("streams_group_describe", "StreamsGroupDescribeRequest"),
-    90: ("describe_share_group_offsets", "DescribeShareGroupOffsetsRequest"),
-    91: ("alter_share_group_offsets", "AlterShareGroupOffsetsRequest"),
-    92: ("delete_share_group_offsets", "DeleteShareGroupOffsetsRequest"),
-    93: (
-        "streams_group_topology_description_update",
-        "StreamsGroupTopologyDescriptionUpdateRequest",
-    ),
-    94: ("unregister_controller", "UnregisterControllerRequest"),
-}
-
-
-def request_type(api_key: int) -> type[Request[Response]]:
-    """Return the request class of an API; its module is imported on first use.
-
-    Raises:
-        ProtocolError: if no API has that key, or Kafka removed the API.
-    """
-    found = _REQUESTS.get(api_key)
-    if found is None:
-        raise ProtocolError(f"no request has API key {api_key}")
-    module, name = found
-    message = getattr(import_module(f"kafkaio.protocol.messages.{module}"), name)
-    assert isinstance(message, type)
-    assert issubclass(message, Request)
-    return message

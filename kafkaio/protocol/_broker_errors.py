@@ -60,7 +60,7 @@ def broker_error(
 def _unauthorized(
     code: ErrorCode, message: str, api: int, kind: str, name: str
 ) -> AuthorizationError:
-    from kafkaio.protocol._api_keys import ApiKey
+    from kafkaio.protocol import _api_numbers as apis
     from kafkaio.protocol._error_tables import IDEMPOTENT, RIGHTS
 
     right = RIGHTS.get(kind, {}).get(api, "")
@@ -70,7 +70,7 @@ def _unauthorized(
         needs = (
             "the principal needs WRITE on a topic, or IDEMPOTENT_WRITE on the cluster"
         )
-    elif kind == "topic" and api == ApiKey.METADATA:
+    elif kind == "topic" and api == apis.METADATA:
         # Brokers hide what a principal may not describe: the answer is the same.
         what = where if name else "such topic"
         needs = f"there is no {what}, or the principal may not DESCRIBE it"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkaio._generic import Generic
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._codec import (
     MALFORMED,
     UNFIT,
@@ -39,6 +39,7 @@ from kafkaio.protocol._codec import (
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Buffer, Request, Response
 from kafkaio.protocol._primitives import nullable_string, skip_tags
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 from kafkaio.protocol.messages.request_header import RequestHeader
 
@@ -352,4 +353,4 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
 
 def _has_tags(api_key: int, version: int) -> bool:
     response = request_type(api_key).response_type()
-    return api_key != ApiKey.API_VERSIONS and response.is_flexible(version)
+    return api_key != apis.API_VERSIONS and response.is_flexible(version)

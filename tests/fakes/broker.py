@@ -29,7 +29,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._headers import (
     decode_request,
@@ -37,6 +37,7 @@ from kafkaio.protocol._headers import (
     encode_response_parts,
 )
 from kafkaio.protocol._message import Buffer, Request, Response
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,

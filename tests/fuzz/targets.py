@@ -41,7 +41,7 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol import _codec as codec
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._framing import FrameBuffer
 from kafkaio.protocol._headers import (
     decode_api_versions,
@@ -49,6 +49,7 @@ from kafkaio.protocol._headers import (
     encode_request,
 )
 from kafkaio.protocol._message import Message
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.protocol.messages.join_group import JoinGroupResponseMember
 from kafkaio.testing._log.epochs import read_epochs

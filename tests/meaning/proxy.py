@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from kafkaio.errors import KafkaError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._framing import FrameBuffer
 from kafkaio.protocol._headers import decode_response, encode_response
+from kafkaio.protocol._requests import request_type
 from tests.meaning.changes import Lie, lie_about
 
 __all__ = ["Liar", "Told"]

@@ -14,7 +14,8 @@ from kafkaio._cli.text.document import INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, known_brokers
 from kafkaio.errors import KafkaError, ProtocolError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._requests import request_type
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from typing import Final
 from uuid import UUID
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Field, Request, Response, Struct
+from kafkaio.protocol._requests import request_type
 
 
 class MessageError(ValueError):

@@ -40,7 +40,7 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.types import Metric
 
@@ -211,8 +211,8 @@ class TelemetryPusher:
             return False
         versions = connection.versions
         self.is_offered = (
-            versions.max_version(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) is not None
-            and versions.max_version(ApiKey.PUSH_TELEMETRY) is not None
+            versions.max_version(apis.GET_TELEMETRY_SUBSCRIPTIONS) is not None
+            and versions.max_version(apis.PUSH_TELEMETRY) is not None
         )
         return self.is_offered
 

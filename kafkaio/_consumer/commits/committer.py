@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.kafka import CommitMemberPort, KafkaOffsets
@@ -40,6 +39,7 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
     from kafkaio._consumer.stores.base import InKafka
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]

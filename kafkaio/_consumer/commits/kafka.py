@@ -36,12 +36,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kafkaio._client.committed import CommittedOffsets
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
-from kafkaio._client.ports import ViewPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.messages import (
@@ -62,11 +61,14 @@ from kafkaio.errors import (
     KafkaError,
     RebalanceInProgress,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ViewPort
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: The error that a caller gets for a refusal: its type and text, with the coordinator's
@@ -497,7 +499,7 @@ class KafkaOffsets:
         refusal = broker_error(
             code,
             f"{self._rpc.name} refused the commit of {_names(partitions)}",
-            api=ApiKey.OFFSET_COMMIT,
+            api=apis.OFFSET_COMMIT,
             topic=partitions[0].topic,
             group=self._rpc.key,
         )
@@ -511,7 +513,7 @@ class KafkaOffsets:
     def _verdict(
         self, code: int, identity: GroupMetadata
     ) -> tuple[CommitAnswer, _ErrorText]:
-        asked = reaction(ApiKey.OFFSET_COMMIT, code)
+        asked = reaction(apis.OFFSET_COMMIT, code)
         if code in UNKNOWN_TOPIC:
             return CommitAnswer.UNKNOWN, None
         if asked.refind_coordinator:

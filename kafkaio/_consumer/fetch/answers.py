@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import Frame
 from kafkaio._consumer.fetch.targets import FetchTargets, RecordsPort
@@ -34,10 +33,13 @@ from kafkaio._records.batch import Decompressor
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import FetchedPart, Observer, observes
 from kafkaio.errors import AuthenticationError, KafkaError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ViewPort
 
 #: Seconds of work on an answer before the event loop gets a turn.
 _SLICE: Final = 0.001
@@ -255,7 +257,7 @@ class FetchAnswers:
         # After any error the leader is asked again: it decides who may serve the next.
         tp = point.tp
         from_replica = self._targets.brokers.leave_replica(tp)
-        what = reaction(ApiKey.FETCH, data.error_code)
+        what = reaction(apis.FETCH, data.error_code)
         if what.step is ReactionStep.RESET_POSITION:
             # A follower may be behind: the leader's log may have the offset.
             if not from_replica:
@@ -266,7 +268,7 @@ class FetchAnswers:
             error = broker_error(
                 data.error_code,
                 f"fetching {tp.topic}-{tp.partition} failed",
-                api=ApiKey.FETCH,
+                api=apis.FETCH,
                 topic=tp.topic,
             )
             self._raise_later(point, error)

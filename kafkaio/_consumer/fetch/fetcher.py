@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, LogEnds
 from kafkaio._consumer.fetch.node import BrokerFetcher
@@ -27,6 +27,9 @@ from kafkaio._machines.positions import PositionStage
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.supervisor import Child
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 
 class Fetcher:

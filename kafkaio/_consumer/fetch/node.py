@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, SentFetch
@@ -35,7 +35,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError, NetworkError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import (
     FetchRequest,
@@ -43,6 +43,9 @@ from kafkaio.protocol.messages.fetch import (
     PartitionData,
 )
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 
 class BrokerFetcher:
@@ -244,7 +247,7 @@ class BrokerFetcher:
         await self._attempts.pause(error)
 
     async def _on_top_level(self, code: int, plan: FetchPlan) -> None:
-        what = reaction(ApiKey.FETCH, code)
+        what = reaction(apis.FETCH, code)
         if what.refresh_metadata:
             self._answers.failed(tp.topic for tp in plan.wanted)
         # An incremental fetch that was refused is followed by a full one, at once.
@@ -256,7 +259,7 @@ class BrokerFetcher:
             error = broker_error(
                 code,
                 f"broker {self.node_id} refused to be fetched from",
-                api=ApiKey.FETCH,
+                api=apis.FETCH,
             )
         await self._attempts.pause(error)
 

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kafkaio._client.fanout import Results
 from kafkaio._client.offsets import OffsetLookup
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.resets import NewcomerLookup
 from kafkaio._machines.backoff import Backoff
@@ -46,6 +45,7 @@ from kafkaio.errors import AuthorizationError, KafkaError, KafkaTimeout, Members
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
     from kafkaio._fetching.epochs import EpochEnd, EpochLookup
 
 #: Looks committed offsets up, within some seconds; None where there is none.

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.backoff import Backoff
@@ -34,6 +34,9 @@ from kafkaio.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: Returns the partitions with a committed offset among some, within some seconds.
 WithOffsets = Callable[

@@ -15,9 +15,8 @@ of one partition, and only while the buffers have that much room.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kafkaio._client.ports import ConnectionPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, SentFetch
 from kafkaio._consumer.fetch.targets import FetchTargets
@@ -36,6 +35,9 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError, NetworkError
 from kafkaio.protocol.messages.fetch import FetchRequest
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ConnectionPort
 
 #: Seconds after which a fetch without an answer is taken to wait at the broker. A fetch
 #: that finds data is answered sooner, and the next one asks for the new partitions.

@@ -10,9 +10,8 @@ the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.reading.buffers import Buffers, Fetched
 from kafkaio._dataclass import dataclass
@@ -25,6 +24,9 @@ from kafkaio._machines.read_ahead import ANSWERS, ReadAhead
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.clock import now
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ViewPort
 
 #: Answers' worth of bytes that a partition may have buffered.
 _DEPTH: Final = 2

@@ -15,7 +15,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import InternalError, KafkaError, UnsupportedVersion
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_groups import DescribeGroupsRequest
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest
@@ -117,7 +117,7 @@ class ClassicRequests:
                 timeout=max(self._timeout, answer_timeout),
                 is_vital=True,
             )
-        self._rpc.answered(ApiKey.JOIN_GROUP, reply.error_code)
+        self._rpc.answered(apis.JOIN_GROUP, reply.error_code)
         if reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             await self._name_protocol(reply)
         return self._member.join_answered(effect.ticket, reply, now(), roll())
@@ -164,7 +164,7 @@ class ClassicRequests:
             reply = await self._rpc.coordinator.call_on(
                 connection, request, timeout=self._timeout
             )
-        self._rpc.answered(ApiKey.SYNC_GROUP, reply.error_code)
+        self._rpc.answered(apis.SYNC_GROUP, reply.error_code)
         return self._member.sync_answered(effect.ticket, reply, now(), roll())
 
     async def _probe(self, effect: fx.SendProbe) -> Effects:
@@ -187,7 +187,7 @@ class ClassicRequests:
             is_vital=True,
         )
         self._rpc.heartbeat_answered(sent_at)
-        self._rpc.answered(ApiKey.HEARTBEAT, reply.error_code)
+        self._rpc.answered(apis.HEARTBEAT, reply.error_code)
         return self._member.heartbeat_answered(
             effect.ticket, reply.error_code, now(), roll()
         )

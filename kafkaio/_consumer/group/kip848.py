@@ -15,7 +15,7 @@ from kafkaio._machines.membership.kip848.membership import Kip848Membership
 from kafkaio._machines.membership.protocol import Effects
 from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import KafkaError, ProtocolError, UnsupportedVersion
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -97,7 +97,7 @@ class Kip848Requests:
         if request.member_id:
             reply.member_id = request.member_id  # the coordinator has no other to give
         self._rpc.heartbeat_answered(sent_at)
-        self._rpc.answered(ApiKey.CONSUMER_GROUP_HEARTBEAT, reply.error_code)
+        self._rpc.answered(apis.CONSUMER_GROUP_HEARTBEAT, reply.error_code)
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
 
     def _sent(self) -> None:

@@ -23,8 +23,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from enum import Enum
 from math import inf
+from typing import TYPE_CHECKING
 
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.group.handover import AssignmentPort, CallbackQueue
 from kafkaio._consumer.group.protocols import MemberProtocol
@@ -44,6 +44,9 @@ from kafkaio._runtime.supervisor import Supervisor
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

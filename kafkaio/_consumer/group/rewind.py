@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._client.fanout import Results
 from kafkaio._client.offsets import OffsetLookup
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._consumer.commits.committer import OffsetCommitter
 from kafkaio._consumer.group.member import ConsumerMember
@@ -38,6 +37,9 @@ from kafkaio.errors import (
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 #: The result for each partition: where the group goes on, or why not.
 Moved: TypeAlias = Results[TopicPartition, OffsetAndMetadata]

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkaio._client.coordination import CoordinatorRpc
-from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
@@ -23,11 +22,13 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.scopes import move_on_after
 from kafkaio.errors import KafkaError, RequestTimeout
-from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -102,11 +103,14 @@ class GroupRpc:
         finally:
             self.is_parked = False
 
-    def answered(self, api: ApiKey, code: int) -> None:
+    def answered(self, api: int, code: int) -> None:
         """Note the error code of an answer to this member."""
-        what = f"{api.name} of {self.coordinator.name}"
-        is_accepted = code in {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED}
-        self.failure = None if is_accepted else broker_error(code, what)
+        self.failure = None
+        if code not in {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED}:
+            from kafkaio.protocol._api_keys import ApiKey
+
+            what = f"{ApiKey(api).name} of {self.coordinator.name}"
+            self.failure = broker_error(code, what)
 
     def heartbeat_answered(self, sent_at: float) -> None:
         """Note that a heartbeat which was sent at that time was answered."""

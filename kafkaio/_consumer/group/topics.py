@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from kafkaio._client.metadata import undescribed
-from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.layout import Layout
@@ -20,8 +20,11 @@ from kafkaio._machines.reactions import reaction
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import KafkaError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.ports import ClusterPort
 
 
 class GroupTopics:
@@ -179,7 +182,7 @@ class GroupTopics:
         # A missing topic may be created. A refusal is reported to the user, once.
         for topic in sorted(self.member.topics or ()):
             error = view.topic_error(topic)
-            if not error or reaction(ApiKey.METADATA, error).retry:
+            if not error or reaction(apis.METADATA, error).retry:
                 self._refused.discard(topic)
             elif topic not in self._refused:
                 self._refused.add(topic)

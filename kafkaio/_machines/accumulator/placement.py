@@ -49,7 +49,7 @@ from kafkaio.errors import (
     KafkaError,
     RequestTimeout,
 )
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
@@ -511,11 +511,11 @@ class Placement:
     def _designate_waiting(self, topic: TopicQueues) -> list[Exception]:
         """Give waiting records a partition; return the errors of those that failed."""
         code = self._view.topic_error(topic.name)
-        if code and not reaction(ApiKey.METADATA, code).retry:
+        if code and not reaction(apis.METADATA, code).retry:
             error = broker_error(
                 code,
                 f"topic {topic.name!r} cannot be written",
-                api=ApiKey.METADATA,
+                api=apis.METADATA,
                 topic=topic.name,
             )
             self._fail_undesignated(topic, error)
@@ -596,7 +596,7 @@ class Placement:
         if code == unknown:
             what = f"topic {topic.name!r} is not known to the cluster"
         return broker_error(
-            code, f"{what}, also after {limit}", api=ApiKey.METADATA, topic=topic.name
+            code, f"{what}, also after {limit}", api=apis.METADATA, topic=topic.name
         )
 
     def fail_all(self, error: Exception) -> None:

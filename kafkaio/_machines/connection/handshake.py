@@ -16,7 +16,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
 from kafkaio.errors import BrokerError, UnsupportedVersion
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._headers import decode_api_versions
@@ -119,7 +119,7 @@ class VersionNegotiation:
 
     @property
     def _compares(self) -> bool:
-        known = self.versions.max_version(ApiKey.API_VERSIONS) or 0
+        known = self.versions.max_version(apis.API_VERSIONS) or 0
         return self._identity.cluster_id is not None and known > UNADDRESSED
 
     def receive(self, frame: Buffer) -> ApiVersionsResponse:
@@ -150,7 +150,7 @@ def another_broker(expected: ClientIdentity) -> BrokerError:
         ErrorCode.REBOOTSTRAP_REQUIRED,
         f"it is not broker {expected.node_id} of cluster {expected.cluster_id}: "
         "another one has the address",
-        api=ApiKey.API_VERSIONS,
+        api=apis.API_VERSIONS,
     )
 
 
@@ -245,7 +245,7 @@ def next_attempt(asked: int, response: ApiVersionsResponse) -> int | None:
             f"{response.error_code}"
         )
     for api in response.api_keys:
-        if api.api_key == ApiKey.API_VERSIONS:
+        if api.api_key == apis.API_VERSIONS:
             # Always below what was asked, so that a broker with a wrong answer cannot
             # keep the client asking for ever.
             return max(0, min(api.max_version, asked - 1))

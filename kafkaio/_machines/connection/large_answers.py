@@ -15,7 +15,7 @@ from typing import Final
 from kafkaio._machines.bounds import check_in_slices
 from kafkaio._machines.connection.pipeline import AnyTicket
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._headers import decode_response_in_slices
 from kafkaio.protocol._message import Buffer, Response
 
@@ -31,7 +31,7 @@ _SMALL: Final = 262_144
 #: take longer than 100 ms.
 _CEILING: Final = 6
 #: Most of their bytes are records, which are not decoded here.
-_WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
+_WITH_RECORDS: Final = frozenset({apis.FETCH, apis.SHARE_FETCH})
 
 
 class LargeAnswers:

@@ -45,7 +45,7 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim, RevokeLedger
 from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio.errors import AuthenticationError, BrokerError, KafkaError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
@@ -490,7 +490,7 @@ _GROUP_REFUSALS: Final = frozenset({ErrorCode.INVALID_GROUP_ID})
 def _is_denied(error: KafkaError) -> bool:
     # Whether somebody has to act before the request can succeed, but it can.
     if isinstance(error, BrokerError):  # of the look-up of the coordinator
-        found = reaction(ApiKey.FIND_COORDINATOR, error.code)
+        found = reaction(apis.FIND_COORDINATOR, error.code)
         is_final = found.step is ReactionStep.FATAL and error.code in _GROUP_REFUSALS
         return not found.retry and not is_final
     return isinstance(error, AuthenticationError)

@@ -40,7 +40,7 @@ from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._acquired import RELEASE
 from kafkaio._records.batch import Acquired
 from kafkaio.errors import AcknowledgeFailed, LockLost, ProtocolError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
@@ -746,7 +746,7 @@ class ShareLedger:
     def _refused(
         self, leader: _Leader, tp: TopicPartition, group: Group, code: int, now: float
     ) -> None:
-        asked = reaction(ApiKey.SHARE_ACKNOWLEDGE, code)
+        asked = reaction(apis.SHARE_ACKNOWLEDGE, code)
         if code in _NO_RENEWAL and group.renewals():
             self._end_renewals(leader, group, NEVER)
             self._stop_renewing(leader, NEVER)

@@ -35,11 +35,11 @@ from kafkaio._machines.share.states import (
     transition,
 )
 from kafkaio.errors import AuthenticationError, BrokerError, KafkaError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 
-_API: Final = ApiKey.SHARE_GROUP_HEARTBEAT
+_API: Final = apis.SHARE_GROUP_HEARTBEAT
 _NEVER: Final = float("inf")
 #: The epoch that leaves the group.
 _LEAVE: Final = -1

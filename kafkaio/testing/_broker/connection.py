@@ -22,7 +22,7 @@ from kafkaio._net.transport import TransportPort
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._codec import decode_from
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._headers import (
@@ -30,6 +30,7 @@ from kafkaio.protocol._headers import (
     encode_response_parts,
 )
 from kafkaio.protocol._message import Buffer, Request, Response
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cut import Cut

@@ -17,8 +17,9 @@ from uuid import UUID
 from kafkaio._net.transport import FrameSinkPort, TransportPort
 from kafkaio._public import public
 from kafkaio._runtime.supervisor import Supervisor
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Request, Response, Struct
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.api_versions import ApiVersion
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.clock import Clock

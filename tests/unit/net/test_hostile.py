@@ -16,9 +16,10 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.settings import NetSettings
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import ConnectionLost, ProtocolError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._codec import encode
 from kafkaio.protocol._message import Request
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,

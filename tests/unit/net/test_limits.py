@@ -16,8 +16,9 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.receive import SCRATCH_BYTES, FrameReceiver, LargeFrames
 from kafkaio._net.settings import NetSettings
 from kafkaio.errors import BrokerNotAvailable, ConfigurationError, ProtocolError
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Buffer, Request
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Broker
 from tests.fakes.broker import FakeCluster, Raw

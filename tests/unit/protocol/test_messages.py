@@ -12,8 +12,9 @@ import pytest
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import messages
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Request, Response, Struct
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkaio.protocol.messages.fetch import FetchPartition
 from kafkaio.protocol.messages.incremental_alter_configs import AlterableConfig

@@ -51,7 +51,7 @@ from kafkaio._machines.membership.subscription import (
 )
 from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio.errors import Fenced, KafkaError, ProtocolError
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
@@ -481,11 +481,11 @@ class ClassicMembership(Membership):
                 self._begin_join(now)
             case ErrorCode.MEMBER_ID_REQUIRED as code:  # for ever, perhaps
                 self.member_id = reply.member_id
-                self._react(ApiKey.JOIN_GROUP, code, now, roll)
+                self._react(apis.JOIN_GROUP, code, now, roll)
             case ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
                 self._inconsistent(reply.protocol_type, reply.protocol_name, now, roll)
             case code:
-                self._react(ApiKey.JOIN_GROUP, code, now, roll)
+                self._react(apis.JOIN_GROUP, code, now, roll)
         return self._advance(now)
 
     def sync_answered(
@@ -496,7 +496,7 @@ class ClassicMembership(Membership):
             return ()
         self._ticket = 0
         if reply.error_code != ErrorCode.NONE:
-            self._react(ApiKey.SYNC_GROUP, reply.error_code, now, roll)
+            self._react(apis.SYNC_GROUP, reply.error_code, now, roll)
         elif self._names_other(reply.protocol_type, reply.protocol_name):
             self._inconsistent(reply.protocol_type, reply.protocol_name, now, roll)
         else:
@@ -517,7 +517,7 @@ class ClassicMembership(Membership):
         if ticket != self._heartbeat_ticket:
             return ()
         self._heartbeat_ticket = 0
-        asked = reaction(ApiKey.HEARTBEAT, code)
+        asked = reaction(apis.HEARTBEAT, code)
         # A coordinator that asks for a rebalance has received the heartbeat as well.
         if code == ErrorCode.NONE or asked.step is ReactionStep.REJOIN:
             self._heartbeat_failures = 0
@@ -537,7 +537,7 @@ class ClassicMembership(Membership):
                 self._emit(fx.ForgetCoordinator())
             self._retry_heartbeat(now, roll)
         else:
-            self._react(ApiKey.HEARTBEAT, code, now, roll)
+            self._react(apis.HEARTBEAT, code, now, roll)
         return self._advance(now)
 
     def probe_ended(
@@ -562,11 +562,11 @@ class ClassicMembership(Membership):
         self, code: int, identity: tuple[str, int], now: float, roll: float
     ) -> Effects:
         """A commit or a fetch of offsets under that identity was refused."""
-        step = reaction(ApiKey.OFFSET_COMMIT, code).step
+        step = reaction(apis.OFFSET_COMMIT, code).step
         if identity != (self.member_id, self.generation) or self.generation < 0:
             return ()
         if step in {ReactionStep.RESET_GENERATION, ReactionStep.RESET_MEMBER}:
-            self._react(ApiKey.OFFSET_COMMIT, code, now, roll)
+            self._react(apis.OFFSET_COMMIT, code, now, roll)
         elif code == ErrorCode.FENCED_INSTANCE_ID and self._is_static:
             self._refused(self._error(code, "OffsetCommit", is_end=True), now)
         return self._advance(now)
@@ -689,7 +689,10 @@ class ClassicMembership(Membership):
             self._free = (free or frozenset()) & self._withheld
             self._ignores_withholding = bool(self._withheld) and free is None
 
-    def _react(self, api: ApiKey, code: int, now: float, roll: float) -> None:
+    def _react(self, api: int, code: int, now: float, roll: float) -> None:
+        from kafkaio.protocol._api_keys import ApiKey  # for errors alone
+
+        name = ApiKey(api).name
         asked = reaction(api, code)
         if asked.refind_coordinator:
             self._emit(fx.ForgetCoordinator())
@@ -698,12 +701,12 @@ class ClassicMembership(Membership):
         elif asked.retry:
             self._retry(ClassicEvent.RETRY, now, roll)
         elif asked.step is ReactionStep.FATAL and self._is_final(
-            self._error(code, api.name), now
+            self._error(code, name), now
         ):
-            self._refused(self._error(code, api.name, is_end=True), now)
+            self._refused(self._error(code, name, is_end=True), now)
         else:
-            self._deny(self._error(code, api.name), now)
-            if api is ApiKey.HEARTBEAT:
+            self._deny(self._error(code, name), now)
+            if api == apis.HEARTBEAT:
                 self._retry_heartbeat(now, roll)
             else:
                 self._retry(ClassicEvent.RETRY, now, roll)
@@ -756,7 +759,7 @@ class ClassicMembership(Membership):
         if is_end and self.generation >= 0:
             text += "; this consumer cannot go on: close it, and make another one"
         group = self.config.group_id
-        return broker_error(code, text, api=ApiKey.JOIN_GROUP, group=group)
+        return broker_error(code, text, api=apis.JOIN_GROUP, group=group)
 
     def _retry_request(self, ticket: int, now: float, roll: float) -> None:
         if ticket == self._heartbeat_ticket:

@@ -48,7 +48,7 @@ from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.protocol import NEVER, Effects, Membership
 from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio.errors import Fenced, KafkaError, UnsupportedVersion
-from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
@@ -59,7 +59,7 @@ from kafkaio.types import TopicPartition
 #: A topic id and a partition's number, as the coordinator names a partition.
 TopicIdPartition: TypeAlias = tuple[UUID, int]
 
-_API: Final = ApiKey.CONSUMER_GROUP_HEARTBEAT
+_API: Final = apis.CONSUMER_GROUP_HEARTBEAT
 #: The epoch that leaves the group.
 _LEAVE: Final = -1
 #: The epoch by which a static member leaves, which is expected back (KIP-345).
@@ -447,7 +447,7 @@ class Kip848Membership(Membership):
         """A commit or a fetch of offsets under that identity was refused."""
         if identity != (self.member_id, self.member_epoch) or self.member_epoch <= 0:
             return ()
-        step = reaction(ApiKey.OFFSET_COMMIT, code).step
+        step = reaction(apis.OFFSET_COMMIT, code).step
         if step in _RESETS:
             self._fence(now, roll)
         elif step is ReactionStep.REFRESH_MEMBER:

@@ -3,8 +3,9 @@
 import pytest
 
 from kafkaio._machines.connection.throttle import THROTTLED_FROM, pause_after
-from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Response
+from kafkaio.protocol._requests import request_type
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
