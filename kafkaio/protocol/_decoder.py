@@ -151,12 +151,11 @@ class _DecoderSource(FunctionSource):
     def struct(self, kind: type[Struct]) -> str:
         """Add code that decodes a struct; return the variable that holds it."""
         name = self._empty(kind)
-        plain, tagged = fields_of(kind, self.version)
+        plain, tagged, rest = fields_of(kind, self.version)
         for field in plain:
             self._field(field, f"{name}.{field.name}")
-        for field in kind.SCHEMA:
-            if not field.is_plain(self.version):
-                self._default(field, f"{name}.{field.name}")
+        for field in (*rest, *tagged):
+            self._default(field, f"{name}.{field.name}")
         if self.flexible:
             self._tags(name, tagged)
         self.flush()

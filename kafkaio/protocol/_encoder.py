@@ -59,11 +59,11 @@ class _EncoderSource(FunctionSource):
 
     def struct(self, kind: type[Struct], name: str) -> None:
         """Add code that encodes the struct in the variable ``name``."""
-        plain, tagged = fields_of(kind, self.version)
-        for field in kind.SCHEMA:
+        plain, tagged, rest = fields_of(kind, self.version)
+        for field in rest:
             # A value that the version cannot carry is an error and not dropped, unless
             # Kafka's schema says that it may be.
-            if not field.present(self.version) and not field.ignorable:
+            if not field.ignorable:
                 test = differs(field, f"{name}.{field.name}")
                 self.line(f"if {test}: unsupported({self._at(field)})")
         for field in plain:

@@ -14,9 +14,8 @@ one is met that is not empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
 from operator import attrgetter
-from struct import Struct as Packing, calcsize, pack, unpack_from
+from struct import Struct as Packing, pack, unpack_from
 from typing import Any, Final
 
 from kafkaio.protocol._message import Buffer, Field, Message, Response, Struct
@@ -34,6 +33,7 @@ from kafkaio.protocol._schema import (
     COPY_BELOW,
     EMPTY,
     FIXED,
+    SIZES,
     bad_length,
     bad_null,
     default_of,
@@ -136,10 +136,10 @@ class Reader:
 
 
 def _struct_reader(kind: type[Struct], walk: _Walk) -> Callable[[_Reading], Struct]:
-    plain, tagged = fields_of(kind, walk.version)
+    plain, tagged, rest = fields_of(kind, walk.version)
     steps = _field_readers(plain, walk)
-    if len(plain) < len(kind.SCHEMA):
-        steps.append(_absent([f for f in kind.SCHEMA if not f.is_plain(walk.version)]))
+    if rest or tagged:
+        steps.append(_defaults_setter([*rest, *tagged]))
     if walk.flexible:
         steps.append(_tags_reader(tagged, walk))
 
@@ -301,15 +301,16 @@ def _view(buf: Buffer, start: int, stop: int) -> memoryview:
 
 
 def _array_taker(field: Field, walk: _Walk) -> _Take:
-    @cache
-    def prepare() -> tuple[int, _Take]:
-        least = minimum_size(field, walk.version, flexible=walk.flexible)
-        return least, _elements_taker(field, walk)
+    fill: _Take | None = None
+    least = 1
 
     def take(r: _Reading, length: int) -> object:
+        nonlocal fill, least
         if not length:
             return []
-        least, fill = prepare()
+        if fill is None:
+            least = minimum_size(field, walk.version, flexible=walk.flexible)
+            fill = _elements_taker(field, walk)
         if length * least > r.end - r.p:
             bad_length(field.name, length)
         return fill(r, length)
@@ -324,7 +325,7 @@ def _elements_taker(field: Field, walk: _Walk) -> _Take:
     elif field.type == "uuid":
         read = _uuid
     elif field.type in FIXED:
-        return _numbers_taker(FIXED[field.type])
+        return _numbers_taker(FIXED[field.type], SIZES[field.type])
     else:
         read = _element_reader(field._replace(array=False), walk)
 
@@ -341,9 +342,7 @@ def _uuid(r: _Reading) -> object:
     return uuid_from(bytes(r.buf[start : r.p]))
 
 
-def _numbers_taker(form: str) -> _Take:
-    size = calcsize(f">{form}")
-
+def _numbers_taker(form: str, size: int) -> _Take:
     def take(r: _Reading, length: int) -> object:
         start = r.p
         r.p += size * length
@@ -359,7 +358,7 @@ def _element_reader(field: Field, walk: _Walk) -> Callable[[_Reading], object]:
     return lambda r: take(r, length(r, None))
 
 
-def _absent(fields: Iterable[Field]) -> _Read:
+def _defaults_setter(fields: Iterable[Field]) -> _Read:
     def fill(_r: _Reading, made: object) -> None:
         for field in fields:
             setattr(made, field.name, _default(field))
@@ -381,17 +380,19 @@ _Known = dict[int | None, tuple[str, _Read]]
 
 
 def _tags_reader(tagged: list[Field], walk: _Walk) -> _Read:
-    @cache
-    def prepare() -> _Known:
-        return {f.tag: (f.name, _field_readers([f], walk)[0]) for f in tagged}
+    known: _Known | None = None
 
     def read(r: _Reading, made: object) -> None:
+        nonlocal known
         if not r.buf[r.p]:
             r.p += 1
-        elif tagged:
-            _read_tags(r, made, prepare())
-        else:
+            return
+        if not tagged:
             r.p = skip_tags(r.buf, r.p)
+            return
+        if known is None:
+            known = {f.tag: (f.name, _field_readers([f], walk)[0]) for f in tagged}
+        _read_tags(r, made, known)
 
     return read
 
@@ -454,12 +455,8 @@ class Writer:
 
 
 def _struct_writer(kind: type[Struct], walk: _Walk) -> _Write:
-    plain, tagged = fields_of(kind, walk.version)
-    refused = [
-        field
-        for field in kind.SCHEMA
-        if not field.present(walk.version) and not field.ignorable
-    ]
+    plain, tagged, rest = fields_of(kind, walk.version)
+    refused = [field for field in rest if not field.ignorable]
     steps = _field_writers(plain, walk)
     if walk.flexible:
         steps.append(_tags_writer(tagged, walk))
@@ -602,13 +599,16 @@ def _put_length(w: _Writing, size: int) -> None:
 
 def _array_putter(field: Field, walk: _Walk) -> _Write:
     length = _length_putter(field, walk)
-    prepare = cache(lambda: _elements_putter(field, walk))
+    elements: _Write | None = None
 
     def put(w: _Writing, value: Any) -> None:
+        nonlocal elements
         size = len(value)
         length(w, size)
         if size:
-            prepare()(w, value)
+            if elements is None:
+                elements = _elements_putter(field, walk)
+            elements(w, value)
 
     return put
 
@@ -642,15 +642,18 @@ def _numbers_putter(form: str) -> _Write:
 
 
 def _tags_writer(tagged: list[Field], walk: _Walk) -> _Write:
-    prepare = cache(lambda: [_field_writers([field], walk)[0] for field in tagged])
+    steps: list[_Write] | None = None
 
     def write(w: _Writing, made: object) -> None:
+        nonlocal steps
         if not any(_differs(field, getattr(made, field.name)) for field in tagged):
             w.out.append(0)
             return
+        if steps is None:
+            steps = [_field_writers([field], walk)[0] for field in tagged]
         # Each follows its size.
         outer, whole, count = w.out, bytearray(), 0
-        for field, step in zip(tagged, prepare(), strict=True):
+        for field, step in zip(tagged, steps, strict=True):
             if _differs(field, getattr(made, field.name)):
                 w.out = bytearray()
                 step(w, made)

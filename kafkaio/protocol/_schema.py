@@ -23,6 +23,8 @@ FIXED: Final = {
     "float64": "d",
     "uuid": "16s",
 }
+#: How many bytes each of them takes.
+SIZES: Final = {kind: calcsize(f">{form}") for kind, form in FIXED.items()}
 #: The value that null stands for where the schema of an answer has no null.
 EMPTY: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": b""}
 #: Record data of fewer bytes is copied, which costs less than another buffer.
@@ -36,11 +38,20 @@ _ZEROS: Final[dict[str, object]] = {
 }
 
 
-def fields_of(kind: type[Struct], version: int) -> tuple[list[Field], list[Field]]:
-    """Return the plain fields, and the tagged fields in order of their tags."""
-    tagged = [field for field in kind.SCHEMA if field.is_tagged(version)]
-    plain = [field for field in kind.SCHEMA if field.is_plain(version)]
-    return plain, sorted(tagged, key=lambda field: field.tag or 0)
+def fields_of(
+    kind: type[Struct], version: int
+) -> tuple[list[Field], list[Field], list[Field]]:
+    """Return the plain fields, the tagged ones in order of their tags, and the rest."""
+    plain: list[Field] = []
+    tagged: list[Field] = []
+    rest: list[Field] = []
+    for field in kind.SCHEMA:
+        if field.is_tagged(version):
+            tagged.append(field)
+        else:
+            (plain if field.present(version) else rest).append(field)
+    tagged.sort(key=lambda field: field.tag or 0)
+    return plain, tagged, rest
 
 
 def default_of(field: Field) -> object:
@@ -79,8 +90,8 @@ def _field_size(field: Field, version: int, *, flexible: bool) -> int:
 
 
 def _primitive_size(kind: str, *, flexible: bool) -> int:
-    if kind in FIXED:
-        return calcsize(f">{FIXED[kind]}")
+    if kind in SIZES:
+        return SIZES[kind]
     if flexible:
         return 1
     return 2 if kind == "string" else 4
