@@ -7,9 +7,9 @@ function counts once, however often it is called; compiled code is not seen. Whe
 address is given the embedded broker serves, in a thread that is not traced. On Python
 3.11 a comprehension is a function of its own. The methods of a dataclass are compiled
 after some calls (`kafkaio._dataclass`): what runs in their place before is left out,
-because in a process that has run for a while nothing does. ``--list`` prints the
-functions of each act in order, indented by their depth: that is the walk of a newcomer
-who follows it.
+because in a process that has run for a while nothing does. For the same reason encoders
+and decoders are compiled at once here. ``--list`` prints the functions of each act in
+order, indented by their depth: that is the walk of a newcomer who follows it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from typing import NamedTuple, Self
 
 import kafkaio
 from kafkaio.admin import ConfigChange, ConfigResource, ConfigResourceType
+from kafkaio.protocol import _interpreter
 from kafkaio.testing import Broker
 
 ROOT = f"{Path(kafkaio.__file__).parent}/"
@@ -242,6 +243,7 @@ async def main() -> None:
     parser.add_argument("--act", nargs="*", help="only these acts")
     parser.add_argument("--list", action="store_true", help="print the functions")
     options = parser.parse_args()
+    _interpreter.ACCOUNT = -1
     with contextlib.ExitStack() as stack:
         bootstrap = options.bootstrap or stack.enter_context(embedded())
         async with kafkaio.Admin(bootstrap) as admin:

@@ -1,34 +1,36 @@
 """Encode messages to bytes, and decode them.
 
-A function that encodes or decodes one class at one version is compiled on first use and
-then cached; ``_encoder`` and ``_decoder`` describe how.
+A class at one version is encoded and decoded by ``_interpreter`` at first. After some
+work a function of its own is compiled and then cached: see ``_encoder``, ``_decoder``.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Generator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol._decoder import (
-    Decoder,
-    SlicedDecoder,
-    compile_decoder,
-    compile_sliced_decoder,
-)
-from kafkaio.protocol._encoder import Encoder, compile_encoder
+from kafkaio.protocol._interpreter import Exhausted, Reader, Writer
 from kafkaio.protocol._message import Buffer, Message, Response, layout
+
+if TYPE_CHECKING:
+    from kafkaio.protocol._decoder import Decoder, SlicedDecoder
+    from kafkaio.protocol._encoder import Encoder
 
 MessageT = TypeVar("MessageT", bound=Message)
 
+#: What is compiled.
 _ENCODERS: dict[tuple[type[Message], int], Encoder] = {}
 _DECODERS: dict[tuple[type[Message], int], Decoder] = {}
 _SLICED: dict[tuple[type[Message], int], SlicedDecoder] = {}
+#: What interprets the others that have been used.
+_WRITERS: dict[tuple[type[Message], int], Writer] = {}
+_READERS: dict[tuple[type[Message], int], Reader] = {}
 
-#: Exceptions of a compiled decoder for malformed bytes.
+#: Exceptions of a decoder for malformed bytes.
 _MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
-#: Exceptions of a compiled encoder for a value of a wrong type or size.
+#: Exceptions of an encoder for a value of a wrong type or size.
 _UNFIT = (ProtocolError, struct.error, AttributeError, TypeError, ValueError)
 
 
@@ -59,20 +61,43 @@ def encode_into(message: Message, version: int, out: bytearray) -> list[Buffer]:
     Raises what ``encode`` raises; the content of ``out`` is then undefined.
     """
     encoder = _ENCODERS.get((type(message), version))
-    if encoder is None:
-        _check_version(type(message), version)
-        # Compiled on first use: a process uses a few of the hundreds of versions.
-        encoder = compile_encoder(type(message), version)
-        _ENCODERS[type(message), version] = encoder
     # Filled by the encoder: record data in between is not copied.
     parts: list[Buffer] = []
     try:
-        encoder(message, out, parts)
+        if encoder is None:
+            _encode_rare(message, version, out, parts)
+        else:
+            encoder(message, out, parts)
     except _UNFIT as error:
         raise ProtocolError(
             f"{message.NAME} v{version}: a value does not fit its field: {error}"
         ) from error
     return parts
+
+
+def _encode_rare(
+    message: Message, version: int, out: bytearray, parts: list[Buffer]
+) -> None:
+    """Encode by the interpreter, or compile the encoder if it is exhausted."""
+    key = kind, _ = type(message), version
+    writer = _WRITERS.get(key)
+    if writer is None:
+        _check_version(kind, version)
+        writer = _WRITERS[key] = Writer(kind, version)
+    size = len(out)
+    try:
+        writer.encode(message, out, parts)
+    except Exhausted:
+        from kafkaio.protocol._encoder import compile_encoder
+
+        encoder = _ENCODERS[key] = compile_encoder(kind, version)
+        _WRITERS.pop(key, None)  # unless another thread did
+    else:
+        return
+    # It begins again; the first buffer may have been finished already.
+    del out[size:]
+    parts.clear()
+    encoder(message, out, parts)
 
 
 def decode(
@@ -132,6 +157,8 @@ def decode_in_slices(
     """
     decoder = _SLICED.get((message, version))
     if decoder is None:
+        from kafkaio.protocol._decoder import compile_sliced_decoder  # large ones only
+
         _check_version(message, version)
         decoder = _SLICED[message, version] = compile_sliced_decoder(message, version)
     end = len(data)
@@ -153,15 +180,32 @@ def decode_from(
     Raises what ``decode`` raises.
     """
     decoder = _DECODERS.get((message, version))
-    if decoder is None:
-        _check_version(message, version)
-        decoder = _DECODERS[message, version] = _decoder_of(message, version)
     try:
-        found, position = decoder(data, position, len(data))
+        if decoder is None:
+            found, position = _decode_rare(message, version, data, position)
+        else:
+            found, position = decoder(data, position, len(data))
     except _MALFORMED as error:
         raise _unreadable(message, version, len(data), error) from error
     assert isinstance(found, message)
     return found, position
+
+
+def _decode_rare(
+    message: type[Message], version: int, data: Buffer, position: int
+) -> tuple[Message, int]:
+    """Decode by the interpreter, or compile the decoder if it is exhausted."""
+    key = message, version
+    reader = _READERS.get(key)
+    if reader is None:
+        _check_version(message, version)
+        reader = _READERS[key] = Reader(message, version)
+    try:
+        return reader.decode(data, position, len(data))
+    except Exhausted:
+        decoder = _DECODERS[key] = _decoder_of(message, version)
+        _READERS.pop(key, None)  # unless another thread did
+    return decoder(data, position, len(data))
 
 
 def _decoder_of(message: type[Message], version: int) -> Decoder:
@@ -173,6 +217,8 @@ def _decoder_of(message: type[Message], version: int) -> Decoder:
             message.is_flexible(other),
         ):
             return decoder
+    from kafkaio.protocol._decoder import compile_decoder
+
     return compile_decoder(message, version)
 
 

@@ -21,7 +21,6 @@ from typing import Final, NoReturn
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import (
-    ZERO_UUID,
     Buffer,
     Field,
     Message,
@@ -34,7 +33,8 @@ from kafkaio.protocol._primitives import (
     read_uvarint,
     skip_tags,
 )
-from kafkaio.protocol._source import FIXED, FunctionSource, default_of, minimum_size
+from kafkaio.protocol._schema import EMPTY, FIXED, fields_of, minimum_size
+from kafkaio.protocol._source import FunctionSource, default_source
 
 #: Takes the buffer, the position and the buffer's end; returns the position after it.
 Decoder = Callable[[Buffer, int, int], tuple[Message, int]]
@@ -56,8 +56,6 @@ _UUID: Final = 112
 _SLICE: Final = 8192
 #: Numbers that one call of ``struct`` reads.
 _RUN: Final = 2048
-#: The value that null stands for where the schema has no null.
-_EMPTY: Final = {"array": "[]", "string": "''", "bytes": "b''", "records": "b''"}
 #: Arrays of fewer numbers take a compiled format; most are the replicas of a partition.
 _SHORT: Final = 8
 
@@ -107,7 +105,6 @@ class _DecoderSource(FunctionSource):
         self._run: list[tuple[str, str]] = []
         self.names |= {
             "new": object.__new__,
-            "ZERO": ZERO_UUID,
             "read_uvarint": read_uvarint,
             "read_string_length": read_string_length,
             "skip_tags": skip_tags,
@@ -154,12 +151,11 @@ class _DecoderSource(FunctionSource):
     def struct(self, kind: type[Struct]) -> str:
         """Add code that decodes a struct; return the variable that holds it."""
         name = self._empty(kind)
-        plain, tagged = self.fields(kind)
+        plain, tagged, rest = fields_of(kind, self.version)
         for field in plain:
             self._field(field, f"{name}.{field.name}")
-        for field in kind.SCHEMA:
-            if not field.is_plain(self.version):
-                self._default(field, f"{name}.{field.name}")
+        for field in (*rest, *tagged):
+            self._default(field, f"{name}.{field.name}")
         if self.flexible:
             self._tags(name, tagged)
         self.flush()
@@ -172,7 +168,7 @@ class _DecoderSource(FunctionSource):
 
     def _default(self, field: Field, target: str) -> None:
         if isinstance(field.type, str) or field.array or field.default is None:
-            self.line(f"{target} = {default_of(field)}")
+            self.line(f"{target} = {default_source(field)}")
             return
         name = self._empty(field.type)
         for part in field.type.SCHEMA:
@@ -253,8 +249,8 @@ class _DecoderSource(FunctionSource):
             self.line(f"{target} = None")
         elif self._is_answer:
             self.line(f"if {length} < -1: bad_null('{field.name}')")
-            kind = "array" if field.array else str(field.type)
-            self.line(f"{target} = {_EMPTY[kind]}")
+            empty = [] if field.array else EMPTY[str(field.type)]
+            self.line(f"{target} = {empty!r}")
         else:
             self.line(f"bad_null('{field.name}')")
         self.dedent()
@@ -327,7 +323,7 @@ class _DecoderSource(FunctionSource):
         self.indent()
         if isinstance(field.type, str):
             item = self.fresh("v")
-            self._primitive(field, item, nullable=False)
+            self._primitive(field._replace(array=False), item, nullable=False)
         else:
             item = self.struct(field.type)
         self.line(f"{items}.append({item})")

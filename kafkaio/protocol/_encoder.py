@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import pack
 
-from kafkaio.protocol._message import ZERO_UUID, Buffer, Field, Message, Struct
+from kafkaio.protocol._message import Buffer, Field, Message, Struct
 from kafkaio.protocol._primitives import spread, string_length, uvarint
-from kafkaio.protocol._source import FIXED, FunctionSource, differs
+from kafkaio.protocol._schema import COPY_BELOW, FIXED, fields_of
+from kafkaio.protocol._source import FunctionSource, differs
 
 #: Takes the message, a bytearray with the bytes that precede it, and the list to which
 #: it appends the finished buffers.
 Encoder = Callable[[Message, bytearray, list[Buffer]], None]
-
-#: Record data of fewer bytes is copied, which costs less than another buffer.
-COPY_BELOW = 4096
 
 
 def compile_encoder(message: type[Message], version: int) -> Encoder:
@@ -45,7 +43,6 @@ class _EncoderSource(FunctionSource):
         super().__init__(message, version)
         self._run: list[tuple[str, str]] = []
         self.names |= {
-            "ZERO": ZERO_UUID,
             "pack": pack,
             "spread": spread,
             "string_length": string_length,
@@ -62,11 +59,11 @@ class _EncoderSource(FunctionSource):
 
     def struct(self, kind: type[Struct], name: str) -> None:
         """Add code that encodes the struct in the variable ``name``."""
-        plain, tagged = self.fields(kind)
-        for field in kind.SCHEMA:
+        plain, tagged, rest = fields_of(kind, self.version)
+        for field in rest:
             # A value that the version cannot carry is an error and not dropped, unless
             # Kafka's schema says that it may be.
-            if not field.present(self.version) and not field.ignorable:
+            if not field.ignorable:
                 test = differs(field, f"{name}.{field.name}")
                 self.line(f"if {test}: unsupported({self._at(field)})")
         for field in plain:

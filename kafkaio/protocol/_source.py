@@ -6,23 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import count
 from struct import Struct as Packing
-from typing import NoReturn
 
-from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol._message import Field, Message, Struct
+from kafkaio.errors import ProtocolError
+from kafkaio.protocol._message import ZERO_UUID, Field, Message, Struct
 from kafkaio.protocol._primitives import uuid_from
-
-#: Primitives of one size, and how ``struct`` spells them.
-FIXED = {
-    "bool": "?",
-    "int8": "b",
-    "int16": "h",
-    "uint16": "H",
-    "int32": "i",
-    "int64": "q",
-    "float64": "d",
-    "uuid": "16s",
-}
+from kafkaio.protocol._schema import bad_length, bad_null, default_of, unsupported
 
 
 class FunctionSource(ABC):
@@ -39,10 +27,11 @@ class FunctionSource(ABC):
         self.title = f"{message.NAME} v{version}"
         self.names: dict[str, object] = {
             "ProtocolError": ProtocolError,
-            "unsupported": _unsupported,
-            "bad_length": _bad_length,
-            "bad_null": _bad_null,
+            "unsupported": unsupported,
+            "bad_length": bad_length,
+            "bad_null": bad_null,
             "uuid_from": uuid_from,
+            "ZERO": ZERO_UUID,
         }
         self._known: dict[object, str] = {}
         self._lines: list[str] = []
@@ -122,31 +111,14 @@ class FunctionSource(ABC):
         self.flush()
         return "\n".join(self._lines)
 
-    def fields(self, kind: type[Struct]) -> tuple[list[Field], list[Field]]:
-        """Return the plain fields, and the tagged fields in order of their tags."""
-        tagged = [f for f in kind.SCHEMA if f.is_tagged(self.version)]
-        plain = [f for f in kind.SCHEMA if f.is_plain(self.version)]
-        return plain, sorted(tagged, key=lambda field: field.tag or 0)
-
     def compact(self, field: Field) -> bool:
         """Whether the field's lengths are compact in this version."""
         return self.flexible and field.flexible
 
 
-def default_of(field: Field) -> str:
+def default_source(field: Field) -> str:
     """Return the source of a field's default; not for a struct that is not null."""
-    if field.default is None:
-        return "None"
-    if field.array:
-        return "[]"
-    if field.type == "uuid":
-        return "ZERO"
-    if field.default != ():
-        return repr(field.default)
-    zeros = {"bool": "False", "float64": "0.0", "string": "''"}
-    zeros |= {"bytes": "b''", "records": "b''"}
-    assert isinstance(field.type, str)
-    return zeros.get(field.type, "0")
+    return "ZERO" if (value := default_of(field)) is ZERO_UUID else repr(value)
 
 
 def differs(field: Field, value: str) -> str:
@@ -157,51 +129,8 @@ def differs(field: Field, value: str) -> str:
         test = f"{value}"
         return f"({test} or {value} is None)" if field.nullable else test
     if isinstance(field.type, str):
-        return f"{value} != {default_of(field)}"
+        return f"{value} != {default_source(field)}"
     inner = [differs(part, f"{value}.{part.name}") for part in field.type.SCHEMA]
     if field.nullable:
         inner.insert(0, f"{value} is None")
     return f"({' or '.join(inner)})"
-
-
-def minimum_size(field: Field, version: int, *, flexible: bool) -> int:
-    """Return the least number of bytes of one element of an array field, at least 1.
-
-    An element counts as at least one byte, although an empty struct takes none:
-    otherwise a frame of a few bytes could announce any number of elements.
-    """
-    if isinstance(field.type, str):
-        return _primitive_size(field.type, flexible=flexible)
-    size = int(flexible)
-    for part in field.type.SCHEMA:
-        if part.present(version) and not part.is_tagged(version):
-            size += _field_size(part, version, flexible=flexible)
-    return max(1, size)
-
-
-def _field_size(field: Field, version: int, *, flexible: bool) -> int:
-    if field.array:
-        return 1 if flexible else 4
-    if not isinstance(field.type, str) and field.is_nullable(version):
-        return 1
-    return minimum_size(field, version, flexible=flexible)
-
-
-def _primitive_size(kind: str, *, flexible: bool) -> int:
-    if kind in FIXED:
-        return Packing(f">{FIXED[kind]}").size
-    if flexible:
-        return 1
-    return 2 if kind == "string" else 4
-
-
-def _unsupported(title: str, field: str) -> NoReturn:
-    raise UnsupportedVersion(f"{title} cannot carry the field {field}")
-
-
-def _bad_length(field: str, length: int) -> NoReturn:
-    raise ProtocolError(f"{field} has the impossible length {length}")
-
-
-def _bad_null(field: str) -> NoReturn:
-    raise ProtocolError(f"{field} is null")

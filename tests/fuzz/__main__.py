@@ -28,17 +28,17 @@ def drive(target: str, arguments: list[str]) -> None:
     import atheris  # type: ignore[import-not-found,unused-ignore]  # no dependency: `nox -s fuzz` installs it
 
     with atheris.instrument_imports(include=["kafkaio", "tests.fuzz"]):
-        from kafkaio.protocol import _codec as codec
+        from kafkaio.protocol import _decoder
         from tests.fuzz.targets import TARGETS
 
-    compiled = codec.compile_decoder
+    compiled = _decoder.compile_decoder
 
     def compile_instrumented(kind: type[Message], version: int) -> Decoder:
         # It is made of text, which the import hook does not see.
         decoder: Decoder = atheris.instrument_func(compiled(kind, version))
         return decoder
 
-    vars(codec)["compile_decoder"] = compile_instrumented
+    vars(_decoder)["compile_decoder"] = compile_instrumented
     atheris.Setup([target, *arguments], TARGETS[target])
     atheris.Fuzz()
 

@@ -8,6 +8,8 @@ from kafkaio.protocol._codec import decode, encode
 from kafkaio.protocol._message import Message
 from tests.unit.protocol.golden import BYTES, MESSAGES
 
+pytestmark = pytest.mark.usefixtures("tier")
+
 CASES = [
     pytest.param(message, version, bytes.fromhex(text), id=f"{message.NAME}-{version}")
     for (message, version), text in zip(MESSAGES, BYTES, strict=True)

@@ -12,10 +12,12 @@ from kafkaio.errors import ProtocolError
 from kafkaio.protocol._codec import decode, encode
 from kafkaio.protocol._message import Field, Message, Struct
 from kafkaio.protocol._primitives import uvarint
-from kafkaio.protocol._source import minimum_size
+from kafkaio.protocol._schema import minimum_size
 from kafkaio.protocol.messages.fetch import FetchResponse
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.unit.protocol.populate import message_classes, populate, versions
+
+pytestmark = pytest.mark.usefixtures("tier")
 
 #: Positions tried in one message; longer ones are sampled.
 POSITIONS = 120
