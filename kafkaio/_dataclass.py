@@ -9,7 +9,8 @@ slots alone. ``__init__`` is compiled when the first object is made, ``__eq__`` 
 when they are first used, too. What tools ask for
 (``__dataclass_fields__``, ``__replace__``) comes from the standard library.
 
-`constructor` is for those who make thousands of a frozen one at a time.
+`replace` does the same as the standard library's and needs none of that. `constructor`
+is for those who make thousands of a frozen one at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass
+    from dataclasses import dataclass as dataclass, replace as replace
 else:
 
     def dataclass(*, slots, frozen=False, kw_only=False, eq=True):
@@ -46,6 +47,16 @@ else:
             return _define(cls, {"frozen": frozen, "kw_only": kw_only, "eq": eq})
 
         return define
+
+    def replace(one, /, **changes):
+        """Do the same as the standard library's function."""
+        maker = _MAKERS.get(type(one))
+        if maker is None:
+            return dataclasses.replace(one, **changes)
+        for field in maker.fields():
+            if field.init and field.name not in changes:
+                changes[field.name] = getattr(one, field.name)
+        return type(one)(**changes)
 
 
 #: Names that the standard library adds to a class.
@@ -109,12 +120,17 @@ class _Maker:
     Two threads may do so at the same time: both make the same.
     """
 
-    __slots__ = ("_fields", "_namespace", "options", "target")
+    __slots__ = ("_fields", "_namespace", "_own", "options", "target")
 
     def __init__(
-        self, namespace: dict[str, object], options: dict[str, bool], target: type
+        self,
+        namespace: dict[str, object],
+        own: Sequence[str],
+        options: dict[str, bool],
+        target: type,
     ) -> None:
         self._namespace = namespace
+        self._own = own
         self.options = options
         self.target = target
         self._fields: list[Field[Any]] | None = None
@@ -158,7 +174,7 @@ class _Maker:
                 elif "__dataclass_fields__" in vars(base):
                     found |= {field.name: field for field in dataclasses.fields(base)}
             annotations: Any = self._namespace["__annotations__"]
-            for name in _own_fields(annotations, self.target):
+            for name in self._own:
                 found[name] = self._field(name, annotations[name])
             self._fields = list(found.values())
         return self._fields
@@ -432,7 +448,7 @@ def _define(cls: type, options: dict[str, bool]) -> type:
     inherited = {slot for base in cls.__mro__[1:-1] for slot in _slots(base)}
     body = {key: value for key, value in namespace.items() if key not in own_fields}
     body["__slots__"] = tuple(name for name in own_fields if name not in inherited)
-    maker = _Maker(namespace, options, cls)
+    maker = _Maker(namespace, own_fields, options, cls)
     for name in _missing(namespace, options):
         body[name] = (_Uncompiled if name in _SLOWLY else _Unmade)(name, maker)
     if options["eq"] and not options["frozen"]:

@@ -23,12 +23,12 @@ The rules, each of them a law in the tests:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from kafkaio._dataclass import dataclass
+from kafkaio._dataclass import dataclass, replace
 from kafkaio._machines.reactions import reaction
 from kafkaio._public import public
 from kafkaio.errors import ProtocolError

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from kafkaio._dataclass import dataclass
+from kafkaio._dataclass import dataclass, replace
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.connection.handshake import ClientIdentity, another_broker
 from kafkaio._machines.connection.machine import (

@@ -9,7 +9,6 @@ whole: signature, docstring, checks of arguments, request and reading of the ans
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Self, Unpack
 from uuid import UUID
@@ -22,7 +21,7 @@ from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster, with_client_id
 from kafkaio._config import ClientConfig
 from kafkaio._config.signature import OptionsSignature
-from kafkaio._dataclass import dataclass
+from kafkaio._dataclass import dataclass, replace
 from kafkaio._net.transport import Dial
 from kafkaio._public import knows_other_clients, public
 from kafkaio._runtime.clock import now

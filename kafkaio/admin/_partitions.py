@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
 from kafkaio._arguments import (
@@ -21,6 +20,7 @@ from kafkaio._arguments import (
 from kafkaio._client.destinations import Broker, Controller, Leader
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._client.offsets import AdminMoment, OffsetLookup, places_of
+from kafkaio._dataclass import replace
 from kafkaio._runtime.clock import now
 from kafkaio.admin._asking import all_brokers, ask, final_at, outcome
 from kafkaio.admin._checks import distinct, items_of, member_of

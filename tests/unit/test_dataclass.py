@@ -16,7 +16,7 @@ from typing import ClassVar, Generic, TypeVar
 import pytest
 
 import kafkaio
-from kafkaio._dataclass import _Unmade, constructor, dataclass, fields_of
+from kafkaio._dataclass import _Unmade, constructor, dataclass, fields_of, replace
 
 T = TypeVar("T")
 BOTH = (dataclass, dataclasses.dataclass)
@@ -96,7 +96,16 @@ def shapes(decorate) -> list[type]:
         def __eq__(self, other: object) -> bool:
             return True
 
-    return [Plain, Frozen, Derived, Keyword, ByIdentity, Own, OwnEquality]
+    @decorate(slots=True)
+    class Partly:
+        """Doc."""
+
+        first: int
+        count: int = field(default=0, init=False)
+        items: list[int] = field(default_factory=list, init=False)
+        second: str = field(default="x", kw_only=True)
+
+    return [Plain, Frozen, Derived, Keyword, ByIdentity, Own, OwnEquality, Partly]
 
 
 PAIRS = [
@@ -131,6 +140,8 @@ def test_a_class_is_what_the_standard_library_makes(late, at_once) -> None:
                 told(lambda o=one: delattr(o, "first")),
                 told(lambda o=one: o.another)[0],
                 repr(dataclasses.replace(other, first=9))[:20],
+                repr(replace(other, first=9))[:20],
+                told(lambda o=one: replace(o, another=1)),
                 dataclasses.asdict(copy.copy(other)),
             ]
         )
@@ -148,6 +159,7 @@ def test_a_class_is_what_the_standard_library_makes(late, at_once) -> None:
         (lambda cls: repr(object.__new__(cls)), {"__repr__"}),
         (lambda cls: inspect.signature(cls), {"__init__"}),
         (lambda cls: cls(1).first, set()),
+        (lambda cls: replace(cls(1), first=2).first, set()),
         (lambda cls: cls(1) == cls(1), set()),
         (lambda cls: [cls(number).first for number in range(20)], {"__init__"}),
         (lambda cls: [cls(1) == cls(2) for _ in range(20)], {"__init__", "__eq__"}),

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Protocol
 
 from kafkaio._client.cluster import Cluster
@@ -46,6 +45,7 @@ from kafkaio._consumer.reading.reader import Reader
 from kafkaio._consumer.rebalance.callbacks import Callbacks
 from kafkaio._consumer.rebalance.feed import RebalanceFeed
 from kafkaio._consumer.wanted import ReadSelection
+from kafkaio._dataclass import replace
 from kafkaio._machines.refresh import Topics
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
+from kafkaio._dataclass import replace
 from kafkaio._machines.membership.assignors.balance import balance
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription

@@ -8,11 +8,11 @@ names, one with the new name alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import groupby
 from typing import ClassVar
 
-from kafkaio._dataclass import dataclass
+from kafkaio._dataclass import dataclass, replace
 from kafkaio._machines.membership.assignors.balance import balance
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription

@@ -20,11 +20,11 @@ JoinGroup go out without the partition. A partition past its deadline is lost in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
-from kafkaio._dataclass import dataclass
+from kafkaio._dataclass import dataclass, replace
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.classic.leader import Leadership
