@@ -28,7 +28,7 @@ from kafkaio._client.nodes import Nodes
 from kafkaio._client.requester import Requester
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._client.router import Router
-from kafkaio._client.telemetry.pusher import TelemetryPusher
+from kafkaio._client.telemetry.telemetry import Telemetry
 from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import Announced, Features
@@ -226,7 +226,7 @@ class Cluster:
         policy = self.retry_policy
         self._requester = Requester(config, self._metadata, self._router, policy)
         self._metadata.listen(self._view_changed)
-        self.telemetry: TelemetryPusher = TelemetryPusher(
+        self.telemetry: Telemetry = Telemetry(
             config, self._nodes, self.observer, self.statistics
         )
 
