@@ -102,7 +102,9 @@ class _Uncompiled(_Unmade):
     __slots__ = ("_left",)
 
     def __init__(self, name: str, make: _Maker) -> None:
-        super().__init__(name, make)
+        # Without `super()`: there are three of them in most classes.
+        self._name = name
+        self._make = make
         self._left = _SLOW_CALLS
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
@@ -444,31 +446,41 @@ _SLOWLY: dict[str, Callable[..., object]] = {
 
 def _define(cls: type, options: dict[str, bool]) -> type:
     own_fields = _own_fields(cls.__annotations__, cls)
-    namespace = {key: value for key, value in vars(cls).items() if key not in _OWN}
+    namespace = dict(vars(cls))
+    for name in _OWN:
+        namespace.pop(name, None)
+    body = dict(namespace)
+    for name in own_fields:
+        body.pop(name, None)
     inherited = {slot for base in cls.__mro__[1:-1] for slot in _slots(base)}
-    body = {key: value for key, value in namespace.items() if key not in own_fields}
-    body["__slots__"] = tuple(name for name in own_fields if name not in inherited)
+    body["__slots__"] = tuple([name for name in own_fields if name not in inherited])
+    body["__qualname__"] = cls.__qualname__
     maker = _Maker(namespace, own_fields, options, cls)
-    for name in _missing(namespace, options):
-        body[name] = (_Uncompiled if name in _SLOWLY else _Unmade)(name, maker)
-    if options["eq"] and not options["frozen"]:
-        body.setdefault("__hash__", None)
-    maker.target = type(cls)(cls.__name__, cls.__bases__, body)
-    maker.target.__qualname__ = cls.__qualname__
-    _MAKERS[maker.target] = maker
-    return maker.target
-
-
-def _missing(namespace: dict[str, object], options: dict[str, bool]) -> Iterable[str]:
-    yield from (name for name in _ADDED if name not in namespace)
-    if options["frozen"]:
-        yield from (name for name in _ADDED_FROZEN if name not in namespace)
-    if options["eq"]:
-        if "__eq__" not in namespace:
-            yield "__eq__"
+    is_frozen, has_eq = options["frozen"], options["eq"]
+    for name, kind in _MISSING[is_frozen, has_eq]:
         # A class with __eq__ and no __hash__ has None there.
-        if options["frozen"] and namespace.get("__hash__") is None:
-            yield "__hash__"
+        if name not in namespace or (name == "__hash__" and namespace[name] is None):
+            body[name] = kind(name, maker)
+    if has_eq and not is_frozen:
+        body.setdefault("__hash__", None)
+    target = maker.target = type(cls)(cls.__name__, cls.__bases__, body)
+    _MAKERS[target] = maker
+    return target
+
+
+def _missing(*, is_frozen: bool, has_eq: bool) -> list[tuple[str, type[_Unmade]]]:
+    names = [*_ADDED, *(_ADDED_FROZEN if is_frozen else ())]
+    names += ["__eq__"] if has_eq else []
+    names += ["__hash__"] if has_eq and is_frozen else []
+    return [(name, _Uncompiled if name in _SLOWLY else _Unmade) for name in names]
+
+
+#: What a class gets that does not have it, by whether it is frozen and compares.
+_MISSING = {
+    (is_frozen, has_eq): _missing(is_frozen=is_frozen, has_eq=has_eq)
+    for is_frozen in (False, True)
+    for has_eq in (False, True)
+}
 
 
 def _own_fields(annotations: Mapping[str, object], cls: type) -> list[str]:

@@ -47,7 +47,6 @@ from kafkaio._arguments import count_of, level_of, partition_of, type_name
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._records.batch import (
     MOST_BYTES,
-    Batch,
     BinaryColumn,
     BinaryView,
     Columns,
@@ -60,6 +59,8 @@ from kafkaio._records.batch import (
     Rows,
     column_partitions,
 )
+from kafkaio._records.legacy import LegacyBatch
+from kafkaio._records.view import RecordBatch
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -178,7 +179,12 @@ class TableBuilder:
         self._chunks: list[pa.RecordBatch] = []
         self.length: int = 0
 
-    def add(self, tp: TopicPartition, batch: Batch, start_offset: int = 0) -> None:
+    def add(
+        self,
+        tp: TopicPartition,
+        batch: RecordBatch | LegacyBatch,
+        start_offset: int = 0,
+    ) -> None:
         """Add a batch's records from ``start_offset`` on.
 
         Raises:
@@ -235,7 +241,9 @@ class TableBuilder:
 
 
 def batches_to_table(
-    parts: Iterable[tuple[TopicPartition, Batch, int]], *, headers: bool = False
+    parts: Iterable[tuple[TopicPartition, RecordBatch | LegacyBatch, int]],
+    *,
+    headers: bool = False,
 ) -> pa.Table:
     """Return the records of many batches as one table.
 

@@ -28,7 +28,7 @@ from kafkaio._client.nodes import Nodes
 from kafkaio._client.requester import Requester
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._client.router import Router
-from kafkaio._client.telemetry.pusher import TelemetryPusher
+from kafkaio._client.telemetry.telemetry import Telemetry
 from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import Announced, Features
@@ -48,7 +48,6 @@ from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio._runtime.supervisor import Child, Supervisor
-from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
 from kafkaio.errors import (
     BrokerError,
     BrokerNotAvailable,
@@ -226,7 +225,7 @@ class Cluster:
         policy = self.retry_policy
         self._requester = Requester(config, self._metadata, self._router, policy)
         self._metadata.listen(self._view_changed)
-        self.telemetry: TelemetryPusher = TelemetryPusher(
+        self.telemetry: Telemetry = Telemetry(
             config, self._nodes, self.observer, self.statistics
         )
 
@@ -275,6 +274,8 @@ class Cluster:
         try:
             self._supervisor.start(self._metadata.run, self._finder.run)
             if self._is_watched:
+                from kafkaio._runtime.watchdog import watch_loop
+
                 self._supervisor.start_soon(partial(watch_loop, self.observer), "watch")
             await self._first_answer(deadline, servers)
             self.life.started()
@@ -388,6 +389,8 @@ class Cluster:
         Args:
             seconds: how late the timer was.
         """
+        from kafkaio._runtime.watchdog import TOLERANCE
+
         if not self._is_watched and seconds > TOLERANCE:
             self.observer.loop_blocked(seconds, "")
 

@@ -14,10 +14,13 @@ consumer); the pool bounds the unused memory that it keeps.
 from __future__ import annotations
 
 import contextlib
-import mmap
 import sys
+from collections.abc import Sequence
 from threading import local
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import mmap
 
 #: Most bytes that a thread's pool keeps unused.
 KEPT_BYTES: Final = 24 * 2**20
@@ -103,6 +106,8 @@ class FramePool:
 
 
 def _memory(size: int) -> mmap.mmap:
+    import mmap  # for large frames alone
+
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -122,7 +127,7 @@ def _rounded_up(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def _references(buffers: list[mmap.mmap], index: int) -> int:
+def _references(buffers: Sequence[object], index: int) -> int:
     return sys.getrefcount(buffers[index])
 
 
@@ -133,7 +138,7 @@ def _counts_are_exact() -> bool:
 
 _COUNTS_ARE_EXACT: Final = _counts_are_exact()
 #: The reference count of a buffer that only the pool refers to.
-_ALONE: Final = _references([mmap.mmap(-1, 1)], 0) if _COUNTS_ARE_EXACT else 0
+_ALONE: Final = _references([bytearray()], 0) if _COUNTS_ARE_EXACT else 0
 
 
 def _keep_what_is_freed() -> None:

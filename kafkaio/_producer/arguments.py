@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import CoroutineType
-from typing import Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from kafkaio._arguments import check_partition, topic_name, type_name
 from kafkaio._config import ProducerConfig
-from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._machines.accumulator import PlainRecord
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.clock import wall_clock
 from kafkaio._topic import SerializationContext, Topic
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.types import Header, Headers
+
+if TYPE_CHECKING:
+    from kafkaio._config.serdes import Call
 
 #: A topic in the arguments of a call.
 TopicLike: TypeAlias = str | Topic[Any, Any]
@@ -45,8 +47,11 @@ class _Part(NamedTuple):
 
     @classmethod
     def of(cls, what: str, serializer: object, topic: str | None = None) -> _Part:
-        call = None if serializer is None else call_of(serializer, "serialize")
-        return cls(what, serializer, call, topic)
+        if serializer is None:
+            return cls(what, None, None, topic)
+        from kafkaio._config.serdes import call_of
+
+        return cls(what, serializer, call_of(serializer, "serialize"), topic)
 
     def start(
         self, given: object, topic: str, headers: list[Header]
@@ -305,6 +310,8 @@ def _copied(
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     if is_serialized and type(value) is CoroutineType:
+        from kafkaio._config.serdes import returned_coroutine
+
         value.close()
         raise returned_coroutine(f"{what}_serializer", "serialize")
     option = f"{what}_serializer"

@@ -17,7 +17,6 @@ decompression can be stopped and continued (`Decompressor.begin`).
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from enum import IntEnum
 from functools import cache
@@ -134,6 +133,8 @@ class Compressor:
                 assert_never(never)
 
     def _gzip(self, data: BytesLike) -> bytes:
+        import zlib
+
         stream = zlib.compressobj(self._level, zlib.DEFLATED, _GZIP_WBITS)
         return stream.compress(data) + stream.flush()
 
@@ -362,6 +363,8 @@ def _check_limit(size: int, limit: int) -> None:
 
 
 def _gunzip(data: BytesLike, limit: int) -> Iterator[bytes]:
+    import zlib
+
     total = position = 0
     view = memoryview(data)
     while True:  # one gzip member after the other
@@ -395,6 +398,8 @@ def _begins_member(data: bytes) -> bool:
             if not end:
                 return False
     if flags & _GZIP_CHECK:
+        import zlib
+
         checksum = zlib.crc32(data[:end]) & 0xFFFF
         if checksum != int.from_bytes(data[end : end + 2], "little"):
             return False

@@ -68,6 +68,22 @@ async def broker() -> AsyncIterator[Broker]:
         yield broker
 
 
+@runs("kafkaio._topic:Topic")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    sent: list[object] = []
+
+    class Recorder:
+        async def send(self, *arguments: object, key: bytes) -> None:
+            sent.extend([*arguments, key])
+
+    names = {"kafkaio": kafkaio, "Order": Order, "producer": Recorder()}
+    await run(code, {**names, "Json": lambda kind: OrderSerde()})
+    topic, *rest = sent
+    assert isinstance(topic, kafkaio.Topic)
+    assert isinstance(topic.value, OrderSerde)
+    assert rest == [Order(7), b"customer-7"]
+
+
 @runs("kafkaio.arrow:read_batches_async")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     arrow = pytest.importorskip("kafkaio.arrow", exc_type=ImportError)
@@ -116,22 +132,6 @@ class OrderSerde:
 
     def deserialize(self, data: bytes, context: DeserializationContext) -> Order:
         return Order(int(data))
-
-
-@runs("kafkaio.serde:Topic")
-async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
-    sent: list[object] = []
-
-    class Recorder:
-        async def send(self, *arguments: object, key: bytes) -> None:
-            sent.extend([*arguments, key])
-
-    names = {"kafkaio": kafkaio, "Order": Order, "producer": Recorder()}
-    await run(code, {**names, "Json": lambda kind: OrderSerde()})
-    topic, *rest = sent
-    assert isinstance(topic, kafkaio.Topic)
-    assert isinstance(topic.value, OrderSerde)
-    assert rest == [Order(7), b"customer-7"]
 
 
 @runs("kafkaio.registry._client:Registry")

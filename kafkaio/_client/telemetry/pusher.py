@@ -1,9 +1,8 @@
 """Pushes metrics of this client to the brokers, in a task of its own.
 
-The task starts with the first connection to a broker that offers telemetry. The other
-modules of this package are imported only then, and the client is observed only while a
-broker asks for metrics. A failure here must not affect the client: it ends the task and
-is reported once, and does not count as a crash.
+The task starts with the first connection to a broker that offers telemetry. The client
+is observed only while a broker asks for metrics. A failure here must not affect the
+client: it ends the task and is reported once, and does not count as a crash.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from kafkaio._client.nodes import Nodes
@@ -26,7 +25,6 @@ from kafkaio._machines.telemetry import (
     TelemetryStep,
     TelemetrySubscription,
 )
-from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.observer import Observed, Observer, add_observer
@@ -40,7 +38,6 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol import _api_numbers as apis
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.types import Metric
 
@@ -63,6 +60,27 @@ def _nothing() -> None:
     pass
 
 
+class TelemetryUsersPort(Protocol):
+    """The users of the client; see `Telemetry`."""
+
+    @property
+    def is_offered(self) -> bool: ...
+
+    @property
+    def kinds(self) -> Mapping[str, None]: ...
+
+    @property
+    def share_groups(self) -> set[str]: ...
+
+    @property
+    def sources(self) -> Mapping[int, weakref.ref[Observed]]: ...
+
+    @property
+    def resources(self) -> Mapping[int, Callable[[], Mapping[str, str]]]: ...
+
+    def observed(self, *, is_observed: bool) -> None: ...
+
+
 class TelemetryPusher:
     """The metrics of one client, and the task that pushes them.
 
@@ -71,6 +89,7 @@ class TelemetryPusher:
         nodes: connects to a broker.
         observer: is extended by the collector, and is notified of a failure here.
         statistics: returns the statistics of the client.
+        users: the users of the client.
     """
 
     def __init__(
@@ -79,11 +98,13 @@ class TelemetryPusher:
         nodes: Nodes,
         observer: Observer,
         statistics: Callable[[], object],
+        users: TelemetryUsersPort,
     ) -> None:
         self._config = config
         self._nodes = nodes
         self._observer = observer
         self._statistics = statistics
+        self._users = users
         self._timeout = config.request_timeout_ms / 1000
         # Returns what the request for a subscription waits for.
         self._late: Callable[[], str] = nodes.why_late
@@ -92,11 +113,6 @@ class TelemetryPusher:
         self._collector: Collector | None = None
         self._stop_observing: Callable[[], None] = _nothing
         self._registered: dict[tuple[str, Attributes], Metric] = {}
-        self._kinds: dict[str, None] = {}
-        self._share_groups: set[str] = set()
-        self._sources: dict[int, weakref.ref[Observed]] = {}
-        self._resources: dict[int, Callable[[], Mapping[str, str]]] = {}
-        self._listeners: dict[int, Callable[[], None]] = {}
         self._scope = CancelScope()
         self._is_running = False
         self._failure: KafkaError | None = None
@@ -104,47 +120,8 @@ class TelemetryPusher:
         # was sent that a broker took or may have taken, and when the last one was sent.
         self._started_ns = self._pushed_ns = self._sent_ns = 0
         self._known = Broadcast()
-        #: Whether a broker was connected to that offers telemetry.
-        self.is_offered: bool = False
 
-    # ---- who uses the client -----------------------------------------------------
-
-    def add_user(
-        self,
-        kind: str,
-        source: Observed,
-        resource: Callable[[], Mapping[str, str]],
-        on_observed: Callable[[], None] = _nothing,
-    ) -> Callable[[], None]:
-        """Add a producer or consumer that uses the client.
-
-        Args:
-            kind: ``producer``, ``consumer``, ``consumer.share`` or ``admin.client``.
-            source: has ``statistics()``; referred to weakly.
-            resource: returns the attributes of all metrics, such as the group. It must
-                not refer to the public object.
-            on_observed: called when the collector is attached or detached.
-
-        Returns:
-            A function that removes it. Its sums are still pushed, without its gauges.
-        """
-        # Weakly: a producer that the user forgot must be collected, so that it warns.
-        key = id(source)
-        self._kinds[kind] = None
-        if kind == "consumer.share":
-            self._share_groups.add(resource()["group_id"])
-        self._sources[key] = weakref.ref(source)
-        self._resources[key] = resource
-        self._listeners[key] = on_observed
-        if self._collector is not None:
-            on_observed()
-
-        def remove() -> None:
-            self._sources.pop(key, None)
-            self._resources.pop(key, None)
-            self._listeners.pop(key, None)
-
-        return remove
+    # ---- metrics of the application -----------------------------------------------
 
     def register(self, metric: Metric) -> None:
         """Push a metric of the application, too (KIP-1076).
@@ -192,7 +169,7 @@ class TelemetryPusher:
             while self._machine.instance_id is None:
                 if self._failure is not None:
                     raise self._failure
-                if not self.is_offered:
+                if not self._users.is_offered:
                     raise UnsupportedVersion(
                         "the brokers offer no telemetry (KIP-714): it needs Kafka 3.7 "
                         "with a metrics reporter that takes it"
@@ -204,17 +181,6 @@ class TelemetryPusher:
         raise RequestTimeout(f"no broker gave the client an instance id in time{tail}")
 
     # ---- the task ----------------------------------------------------------------
-
-    def may_start(self, connection: Connection) -> bool:
-        """Note a new connection; return whether its broker is the first to offer it."""
-        if self.is_offered or not self._config.enable_metrics_push:
-            return False
-        versions = connection.versions
-        self.is_offered = (
-            versions.max_version(apis.GET_TELEMETRY_SUBSCRIPTIONS) is not None
-            and versions.max_version(apis.PUSH_TELEMETRY) is not None
-        )
-        return self.is_offered
 
     def fail(self, failure: Callable[[], Exception]) -> None:
         """Fail the calls that wait for the instance id."""
@@ -327,18 +293,14 @@ class TelemetryPusher:
         # The sums of a new collector begin at 0, so the increases do, too.
         self._ledger = PushedSums()
         self._stop_observing = add_observer(self._observer, self._collector)
-        self._notify_listeners()
+        self._users.observed(is_observed=True)
 
     def _detach(self) -> None:
         """Stop observing: no broker asks for metrics."""
         if self._collector is not None:
             self._collector = None
             self._stop_observing()
-            self._notify_listeners()
-
-    def _notify_listeners(self) -> None:
-        for notify in [*self._listeners.values()]:
-            notify()
+            self._users.observed(is_observed=False)
 
     def _refused(self, code: int, api: int) -> None:
         self._machine.refused(code, now())
@@ -402,10 +364,11 @@ class TelemetryPusher:
         collector.turn()
         numbers = [
             source.statistics()
-            for refer in [*self._sources.values()]
+            for refer in [*self._users.sources.values()]
             if (source := refer()) is not None
         ]
-        points = collector.points([*self._kinds], numbers, self._share_groups)
+        users = self._users
+        points = collector.points([*users.kinds], numbers, users.share_groups)
         found = [one for one in points if wanted.wants(one.name)]
         # Behind the first of the client's own, so that a limit of size drops them last.
         found[1:1] = self._own_points(wanted)
@@ -441,7 +404,7 @@ class TelemetryPusher:
         resource: dict[str, str] = {}
         if self._config.client_rack:
             resource["client_rack"] = self._config.client_rack
-        for describe in [*self._resources.values()]:
+        for describe in [*self._users.resources.values()]:
             resource |= describe()
         self._sent_ns = wall_clock()()
         return encode(points, Times(start, self._sent_ns, wanted.is_delta), resource)

@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from inspect import CORO_CREATED, getcoroutinestate
 from types import CoroutineType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkaio._config import ConsumerConfig, ShareConsumerConfig
-from kafkaio._config.serdes import Call, call_of, returned_coroutine
 from kafkaio._consumer.batch import ToArrow, ToColumns
 from kafkaio._records.batch import converted
 from kafkaio._runtime.scopes import move_on_after
@@ -32,6 +31,9 @@ from kafkaio.errors import (
     SchemaError,
 )
 from kafkaio.types import Record
+
+if TYPE_CHECKING:
+    from kafkaio._config.serdes import Call
 
 #: Deserializes a record, or begins to.
 Deserialize: TypeAlias = "Callable[[Record], Record | Pending]"
@@ -55,11 +57,11 @@ class Rule:
 
     __slots__ = ("_option", "_plain", "key", "to_columns", "value")
 
+    key: Call | None
+    value: Call | None
+
     def __init__(self, key: object, value: object, option: str = "") -> None:
-        self.key: Call | None = None if key is None else call_of(key, "deserialize")
-        self.value: Call | None = (
-            None if value is None else call_of(value, "deserialize")
-        )
+        self.key, self.value = _call_of(key), _call_of(value)
         self._option = option
         # Of values and of keys, the last type that was found not to be awaitable: most
         # have one type, and to look for `__await__` costs half as much as all the rest.
@@ -107,6 +109,8 @@ class Rule:
         self, coroutine: Coroutine[Any, Any, Any], *, is_key: bool
     ) -> KafkaError:
         """Close a coroutine that a function has returned; return the error to raise."""
+        from kafkaio._config.serdes import returned_coroutine
+
         coroutine.close()
         part = "key" if is_key else "value"
         return returned_coroutine(part + self._option, "deserialize")
@@ -214,6 +218,14 @@ class Pending:
         """Let go of the coroutine, if nobody has begun to await it."""
         if getcoroutinestate(self._coroutine) == CORO_CREATED:
             self._coroutine.close()
+
+
+def _call_of(deserializer: object) -> Call | None:
+    if deserializer is None:
+        return None
+    from kafkaio._config.serdes import call_of
+
+    return call_of(deserializer, "deserialize")
 
 
 class Deserializers:

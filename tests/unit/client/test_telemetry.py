@@ -224,8 +224,8 @@ async def test_nothing_is_observed_once_no_broker_asks(
         elif why == "refused":
             broker.faults.on("PushTelemetry", error(ErrorCode.INVALID_REQUEST))
         else:
-            telemetry = producer._cluster.telemetry
-            monkeypatch.setattr(telemetry, "_subscribe", not_offered)
+            pusher = producer._cluster.telemetry._pusher
+            monkeypatch.setattr(pusher, "_subscribe", not_offered)
             broker.telemetry.subscribe(interval_ms=200)  # so that it is asked for
         await until(lambda: "request_sent" not in vars(observer))
         heard = {name for name in vars(observer) if not name.startswith("_")}
@@ -568,3 +568,15 @@ def test_samples_have_two_windows() -> None:
     assert (samples.recent_count, samples.all_count, samples.all_total) == (0, 3, 12.0)
     [rate, count] = Naming("g", 30.0).counted("x", samples)
     assert (rate.name, count.name, count.value) == ("g.x.rate", "g.x.total", 3)
+
+
+async def test_the_pusher_is_made_when_it_is_needed() -> None:
+    async with Broker() as broker:  # offers no telemetry
+        async with Producer(broker.bootstrap_servers, log=False) as producer:
+            telemetry = producer._cluster.telemetry
+            await producer.send("t", b"x")
+            assert "_pusher" not in vars(telemetry)
+            producer.register_metric(Metric(name="app.load", read=lambda: 1))
+            assert "_pusher" in vars(telemetry)
+        with pytest.raises(kafkaio.ClosedError):
+            await producer.client_instance_id(timeout=1)

@@ -97,7 +97,7 @@ def test_large_memory_comes_in_large_pages(monkeypatch):
             asked.append(length)
             return super().__new__(cls, fileno, length, **options)
 
-    monkeypatch.setattr(module.mmap, "mmap", Memory)
+    monkeypatch.setattr(mmap, "mmap", Memory)
     view = FramePool().take(4 * 2**20 + 191)
     # A multiple of large pages, which so begins at one; what is too much is cut off.
     assert asked == [6 * 2**20]

@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 import pytest
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol import messages
+from kafkaio.protocol import _api_numbers, messages
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Request, Response, Struct
 from kafkaio.protocol._requests import request_type
@@ -130,3 +130,19 @@ def test_credentials_are_not_in_a_repr() -> None:
 def test_the_base_request_answers_nothing() -> None:
     with pytest.raises(NotImplementedError):
         Request.response_type()
+
+
+def test_the_numbers_of_our_own_code_are_those_of_the_enum() -> None:
+    numbers = {name: n for name, n in vars(_api_numbers).items() if name.isupper()}
+    assert numbers == {key.name: key.value for key in ApiKey}
+
+
+def test_a_submodule_is_found_without_the_table_of_all_messages() -> None:
+    code = (
+        "import sys; from kafkaio.protocol.messages import fetch;"
+        "assert fetch.FetchRequest;"
+        "assert 'kafkaio.protocol.messages._homes' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no message 'Fetsch'"):
+        getattr(messages, "Fetsch")  # noqa: B009 - type checkers know it, too
