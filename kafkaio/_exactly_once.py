@@ -17,6 +17,9 @@ gets only records whose offsets the transaction will commit. And if the transact
 cannot begin, the consumer goes back to the committed offsets, as after an abort:
 otherwise the next poll would count the records as finished, though no handler has seen
 them.
+
+`in_transactions` is the loop for anything that a consumer hands out (`TakerPort`);
+``kafkaio copy --raw`` takes record batches.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from kafkaio._arguments import count_of, seconds_of, type_name
 from kafkaio._consumer.consumer import Consumer, observer_of, passing_of
@@ -45,7 +48,7 @@ from kafkaio.errors import (
     KafkaError,
     RecordTooLarge,
 )
-from kafkaio.types import Record
+from kafkaio.types import Record, TopicPartition
 
 #: The wait after a transaction that was aborted.
 _BACKOFF: Final = Backoff(100, 10_000)
@@ -60,6 +63,7 @@ _OVER: Final = frozenset({"closing", "closed"})
 _UNREADABLE: Final = (CorruptRecord, DeserializationError, RecordTooLarge)
 
 
+ItemT = TypeVar("ItemT")
 TransactionT = TypeVar("TransactionT", bound=EndingTransactionPort)
 TransactionT_co = TypeVar(
     "TransactionT_co", bound=EndingTransactionPort, covariant=True
@@ -87,6 +91,64 @@ class TransactionalProducer(Protocol[TransactionT_co]):
     def statistics(self) -> ProducerLifePort:
         """Return a snapshot."""
         ...
+
+
+class TakerPort(Protocol[ItemT]):
+    """Takes from a consumer what the transactions of a loop work on.
+
+    A call that is cancelled or raises has taken nothing.
+    """
+
+    async def first(self) -> list[ItemT] | None:
+        """Wait for something, without a transaction.
+
+        Returns:
+            What was taken; nothing if the consumer has to go on first; None at the end.
+        """
+        ...
+
+    async def more(self, taken: list[ItemT], timeout: float) -> list[ItemT] | None:
+        """Take more for a transaction, and wait for that many seconds at most.
+
+        Args:
+            taken: what the transaction has already.
+            timeout: the seconds.
+
+        Returns:
+            What was taken; None if the transaction has enough.
+        """
+        ...
+
+    def place(self, item: ItemT) -> tuple[TopicPartition, int]:
+        """Return the partition of an item, and the offset after it."""
+        ...
+
+
+class _Records(Generic[KeyT, ValueT]):
+    """Takes records."""
+
+    def __init__(self, consumer: Consumer[KeyT, ValueT], most: int) -> None:
+        self._consumer = consumer
+        self._most = most
+
+    async def first(self) -> list[Record[KeyT, ValueT]]:
+        """Take records; none if a revocation was requested: see `Consumer.poll`."""
+        return (await self._consumer.poll(max_records=self._most)).records
+
+    async def more(
+        self,
+        taken: list[Record[KeyT, ValueT]],
+        timeout: float,
+    ) -> list[Record[KeyT, ValueT]] | None:
+        """Take more, up to the number for one transaction."""
+        left = self._most - len(taken)
+        if left <= 0:
+            return None
+        return (await self._consumer.poll(timeout=timeout, max_records=left)).records
+
+    def place(self, item: Record[KeyT, ValueT]) -> tuple[TopicPartition, int]:
+        """Return the partition of a record, and the offset after it."""
+        return item.topic_partition, item.offset + 1
 
 
 @public("kafkaio")
@@ -168,10 +230,36 @@ async def exactly_once(
     consumer._offsets_in_transaction()  # raises if it cannot take part
     group = consumer.group_metadata.group_id
     handler = observed(handler, observer_of(consumer), group)
+    taker = _Records(consumer, most)
+    await in_transactions(
+        consumer, producer, taker, handler, max_wait=wait, retry=retry
+    )
+
+
+async def in_transactions(
+    consumer: Consumer[KeyT, ValueT],
+    producer: TransactionalProducer[TransactionT],
+    taker: TakerPort[ItemT],
+    handler: Callable[[TransactionT, list[ItemT]], Awaitable[object]],
+    *,
+    max_wait: float,
+    retry: Retry | None = None,
+) -> None:
+    """Work in transactions on what a consumer hands out, as `exactly_once` does.
+
+    Args:
+        consumer: may take part in transactions.
+        producer: makes them.
+        taker: takes from the consumer, and says when the end is reached.
+        handler: works on what was taken: something.
+        max_wait: seconds to wait for more, once something was taken.
+        retry: as for `exactly_once`.
+    """
     attempts = 0
     while True:
         try:
-            await _one_transaction(consumer, producer, handler, most, wait)
+            if await _one_transaction(consumer, producer, taker, handler, max_wait):
+                return
         except ClosedError:
             states = consumer.statistics().state, producer.statistics().state
             if not _OVER.isdisjoint(states):
@@ -193,24 +281,26 @@ async def exactly_once(
 async def _one_transaction(
     consumer: Consumer[KeyT, ValueT],
     producer: TransactionalProducer[TransactionT],
-    handler: Callable[[TransactionT, list[Record[KeyT, ValueT]]], Awaitable[object]],
-    most: int,
+    taker: TakerPort[ItemT],
+    handler: Callable[[TransactionT, list[ItemT]], Awaitable[object]],
     wait: float,
-) -> None:
-    records = (await consumer.poll(max_records=most)).records
-    if not records:  # a revocation was requested: the next poll takes part in it
-        return
+) -> bool:
+    # Returns whether the end is reached.
+    taken = await taker.first()
+    if not taken:  # a revocation was requested: the next poll takes part in it
+        return taken is None
     until = now() + wait
     is_begun = False
     try:
         transaction = producer.transaction(consumer)
         async with decided(transaction, observer_of(consumer), "exactly_once") as tx:
             is_begun = True
-            await _work(consumer, tx, handler, records, most, until)
+            await _work(consumer, tx, taker, handler, taken, until)
     except BaseException:
         if not is_begun:
             await _hand_out_again(consumer)
         raise
+    return False
 
 
 async def _hand_out_again(consumer: Consumer[object, object]) -> None:
@@ -227,24 +317,26 @@ def _ignore(error: KafkaError | None = None) -> None:
 async def _work(
     consumer: Consumer[KeyT, ValueT],
     tx: TransactionT,
-    handler: Callable[[TransactionT, list[Record[KeyT, ValueT]]], Awaitable[object]],
-    records: list[Record[KeyT, ValueT]],
-    most: int,
+    taker: TakerPort[ItemT],
+    handler: Callable[[TransactionT, list[ItemT]], Awaitable[object]],
+    taken: list[ItemT],
     until: float,
 ) -> None:
-    records = _covered(consumer, records)
-    while len(records) < most and not tx.is_ending and (left := until - now()) > 0:
+    taken = _covered(consumer, taker, taken)
+    while not tx.is_ending and (left := until - now()) > 0:
         try:
-            more = await consumer.poll(timeout=left, max_records=most - len(records))
+            more = await taker.more(taken, left)
         except (ClosedError, *_UNREADABLE):
-            break  # records in hand are finished first; the next poll raises it again
+            break  # what is in hand is finished first; the next read raises it again
         except KafkaError as error:
             if _is_passing(consumer, error):
                 continue
             raise
-        records += more.records
-    if records:
-        await handler(tx, records)
+        if more is None:
+            break
+        taken += more
+    if taken:
+        await handler(tx, taken)
 
 
 def _is_passing(consumer: Consumer[object, object], error: Exception) -> bool:
@@ -257,17 +349,18 @@ def _is_passing(consumer: Consumer[object, object], error: Exception) -> bool:
 
 
 def _covered(
-    consumer: Consumer[KeyT, ValueT], records: list[Record[KeyT, ValueT]]
-) -> list[Record[KeyT, ValueT]]:
-    # Records that were polled under assignments that still exist.
+    consumer: Consumer[KeyT, ValueT], taker: TakerPort[ItemT], taken: list[ItemT]
+) -> list[ItemT]:
+    # What was taken under assignments that still exist.
     found = consumer._offsets_in_transaction()
     offsets = {} if found is None else found.offsets
-    return [
-        record
-        for record in records
-        if (end := offsets.get(record.topic_partition)) is not None
-        and record.offset < end.offset
-    ]
+    kept = []
+    for item in taken:
+        tp, after = taker.place(item)
+        end = offsets.get(tp)
+        if end is not None and after <= end.offset:
+            kept.append(item)
+    return kept
 
 
 def _delay(error: Exception, attempts: int, retry: Retry | None) -> float | None:

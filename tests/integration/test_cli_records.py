@@ -235,10 +235,7 @@ async def test_files_of_arrow_and_parquet(
             ("copy", "t", "u", "--raw", "--filter", "offset == 1"),
             "--raw and --filter exclude",
         ),
-        (
-            ("copy", "t", "u", "--raw", "--exactly-once", "-g", "g"),
-            "and --exactly-once",
-        ),
+        (("copy", "t", "u", "--raw", "--exactly-once"), "needs a --group"),
         (("request", "metadatas"), "did you mean Metadata"),
         (("request", "Metadata", "{"), "JSON: "),
         (("request", "Metadata", '{"topics":[{"nme":""}]}'), "topics[0].nme"),
@@ -333,6 +330,88 @@ async def test_a_topic_is_copied_exactly_once(
     assert (await kafkaio_(*words, "--json")).check().document["records"] == 0
     committed = await kafkaio_("consume", once, "-e", "--read-committed")
     assert len(committed.check().out.splitlines()) == 6
+
+
+@pytest.mark.kafka_versions("2.8+")
+async def test_batches_are_copied_exactly_once(
+    kafkaio_: Shell, topic: TopicFactory, tmp_path: Path
+) -> None:
+    source, once, found = topic(2), topic(2), tmp_path / "offsets.jsonl"
+    async with Producer(
+        kafkaio_.servers, transactional_id=source, compression_type="zstd"
+    ) as producer:
+        for number in range(12):
+            transaction = producer.transaction()
+            await transaction.begin()
+            for partition in range(2):
+                value = b"%d in %d" % (number, partition)
+                await transaction.send(source, value, partition=partition)
+            # The last one is committed, so a marker is all that is at the end.
+            await (transaction.commit() if number % 2 else transaction.abort())
+
+    words = ("copy", source, once, "-g", f"{once}-group", "--raw", "--exactly-once")
+    words = (*words, "--offset-map", str(found), "--json")
+    assert (await kafkaio_(*words)).check().document["records"] == 12
+    assert (await kafkaio_(*words)).check().document["records"] == 0
+
+    shown = ("consume", once, "-e", "--read-committed", "-f", r"%p %v\n")
+    got = (await kafkaio_(*shown)).check().out.splitlines()
+    assert sorted(got) == sorted(
+        f"{partition} {number} in {partition}"
+        for number in range(1, 12, 2)
+        for partition in range(2)
+    )
+    lines = [json.loads(line) for line in found.read_text().splitlines()]
+    assert sum(line["records"] for line in lines) == 12
+    async with kafkaio.Consumer(kafkaio_.servers, topics=[once]) as consumer:
+        consumer.seek_to_beginning()
+        async with asyncio.timeout(HANGS):
+            batch = await anext(consumer.raw_batches())
+    assert batch.is_transactional
+    assert batch.compression_type == "zstd"
+
+
+@pytest.mark.kafka_versions("2.8+")
+async def test_a_raw_copy_that_is_killed_repeats_nothing(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    source, once = topic(2), topic(2)
+    words = ("copy", source, once, "-g", f"{once}-group", "--raw", "--exactly-once")
+    # The member that was killed keeps its partitions for one session.
+    words = (*words, "-X", "group.protocol=classic", "-X", "session.timeout.ms=6000")
+    sent: list[bytes] = []
+
+    async def send() -> None:
+        async with Producer(kafkaio_.servers, compression_type="zstd") as producer:
+            while True:
+                batch = [b"%d" % n for n in range(len(sent), len(sent) + 5)]
+                sent.extend(batch)
+                await asyncio.shield(producer.send_many(source, batch))
+                await asyncio.sleep(0.005)
+
+    reading = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+    async with (
+        kafkaio.Consumer(kafkaio_.servers, topics=[once], **reading) as reader,
+        asyncio.timeout(HANGS),
+        asyncio.TaskGroup() as tasks,
+    ):
+        sending = tasks.create_task(send())
+        for kills in range(3):
+            copy = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "kafkaio", *words),
+                *("--follow", "-b", kafkaio_.servers),
+            )
+            # Each time at another place of a transaction.
+            for _ in range(100 + 37 * kills):
+                await anext(reader)
+            copy.kill()
+            await copy.wait()
+        sending.cancel()
+    (await kafkaio_(*words)).check()
+
+    shown = ("consume", once, "-e", "--read-committed")
+    got = (await kafkaio_(*shown)).check().out.encode().split()
+    assert sorted(got) == sorted(sent)
 
 
 async def test_a_copy_goes_on_with_its_group(

@@ -249,8 +249,8 @@ MUTANTS: Final = (
         "the loop works on what its transaction does not commit",
         _exactly_once,
         "_covered",
-        "return [",
-        "return records\n    return [",
+        "return kept",
+        "return taken",
     ),
     Mutant(
         "a transaction commits without its offsets",

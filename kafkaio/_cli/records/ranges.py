@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -189,17 +190,19 @@ class BoundedReader:
             else:
                 yield self._cut(found)
 
-    async def raw_batches(self) -> AsyncIterator[RawBatch]:
-        """Yield record batches as they were fetched, up to the end.
+    def raw_batches(self) -> AsyncIterator[RawBatch]:
+        """Return an iterator over record batches as they were fetched, up to the end.
 
-        The next batch finishes the one before.
+        The next batch finishes the one before. A step that is cancelled takes nothing.
+        After the end, the iterator goes on if the consumer went back.
         """
-        if self._ends is not None and not self._ends:
-            return
         # The ends of partitions that the group assigns later are looked up then.
         until = None if self._ends is None else {**self._ends}
-        async for batch in self._consumer.raw_batches(until=until):
-            yield batch
+        if until is not None and not until:
+            return _nothing()
+        return _RawBatches(
+            self, self._consumer, self._consumer.raw_batches(until=until)
+        )
 
     def _cut(self, batch: Batch) -> tuple[Batch, int | None]:
         """Return a batch and the end in it; stop the partition if it is reached."""
@@ -211,3 +214,41 @@ class BoundedReader:
         if last + 1 >= end:
             self.ended(tp)
         return batch, end if last >= end else None
+
+
+class _RawBatches:
+    """The raw batches of a reader, which waits for its group to assign partitions.
+
+    Args:
+        reader: knows how long to wait.
+        consumer: has the assignment.
+        batches: end at once while there is none.
+    """
+
+    def __init__(
+        self,
+        reader: BoundedReader,
+        consumer: Consumer,
+        batches: AsyncIterator[RawBatch],
+    ) -> None:
+        self._reader = reader
+        self._consumer = consumer
+        self._batches = batches
+
+    def __aiter__(self) -> AsyncIterator[RawBatch]:
+        return self
+
+    async def __anext__(self) -> RawBatch:
+        while True:
+            try:
+                return await anext(self._batches)
+            except StopAsyncIteration:
+                if self._consumer.assignment or self._reader.is_left_out():
+                    raise
+            await asyncio.sleep(_IDLE_SECONDS)
+
+
+async def _nothing() -> AsyncIterator[RawBatch]:
+    batches: tuple[RawBatch, ...] = ()
+    for batch in batches:
+        yield batch

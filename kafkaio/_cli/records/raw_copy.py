@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kafkaio._cli.records.sending import (
+    CHECK_SECONDS,
     COMMIT_SECONDS,
+    CountingProducer,
     SendSummary,
     commit_copied,
     to_the_end,
 )
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.scopes import move_on_after
 from kafkaio.errors import RecordTooLarge
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Producer
     from kafkaio._producer.raw import RawDelivery
+    from kafkaio._producer.transaction import Transaction
     from kafkaio._records.raw import RawBatch
     from kafkaio.types import RecordMetadata, TopicPartition
 
@@ -36,6 +41,8 @@ _CHECK_EVERY: Final = 50
 #: Part of the producer's buffer that is filled. Where it is full, each batch waits for
 #: the one before it; here many have left when the copy goes on.
 _FILLED: Final = 0.5
+#: Seconds for which a transaction takes batches.
+_TAKING: Final = 0.2
 
 
 class OffsetRun(NamedTuple):
@@ -247,3 +254,112 @@ class RawCopier:
     def _report(self, session: CommandSession) -> None:
         unsettled = sum(len(delivery) for _, delivery, _ in self._pending)
         self._sent.report(session, "copied", unsettled, "batch at offset")
+
+    async def exactly_once(self, reader: BoundedReader) -> SendSummary:
+        """Copy in transactions, which commit the group's offsets, too."""
+        from kafkaio._exactly_once import in_transactions
+
+        producer = CountingProducer(self._producer)
+
+        async def copy_all(tx: Transaction, batches: list[RawBatch]) -> None:
+            sent = [
+                (
+                    batch.topic_partition,
+                    await tx.enqueue_raw(batch, self._destination, batch.partition),
+                )
+                for batch in batches
+            ]
+            producer.sent = await self._note_written(sent)
+
+        taker = _RawTaker(self._consumer, reader.raw_batches(), self._most_bytes)
+        await in_transactions(
+            self._consumer, producer, taker, copy_all, max_wait=_TAKING
+        )
+        return SendSummary(producer.committed)
+
+    async def _note_written(
+        self, sent: Sequence[tuple[TopicPartition, RawDelivery]]
+    ) -> int:
+        """Write the offsets of a transaction's batches; return the number of records.
+
+        That comes before the commit. If the transaction is aborted, or the process
+        ends, the batches are copied again, and then the last line counts; after the
+        commit, lines could be missing.
+        """
+        from kafkaio._producer import DeliveriesFailed
+
+        count = 0
+        for tp, delivery in sent:
+            try:
+                written = await delivery
+            except DeliveriesFailed:
+                break  # the commit raises it, and decides whether to try again
+            self._offsets.add(tp, delivery.offsets, written)
+            self._progress.add(len(written))
+            count += len(written)
+        self._offsets.flush()
+        return count
+
+
+class _RawTaker:
+    """Takes raw batches for transactions; see `kafkaio._exactly_once.TakerPort`.
+
+    Args:
+        consumer: the consumer.
+        batches: its batches.
+        most_bytes: a transaction with so many takes no more.
+    """
+
+    def __init__(
+        self, consumer: Consumer, batches: AsyncIterator[RawBatch], most_bytes: float
+    ) -> None:
+        self._consumer = consumer
+        self._batches = batches
+        self._most_bytes = most_bytes
+        # The offset after the last batch that was taken of each partition.
+        self._taken: dict[TopicPartition, int] = {}
+
+    async def first(self) -> list[RawBatch] | None:
+        """Wait for a batch; None if everything was read and committed."""
+        while True:
+            try:
+                return [self._note(await anext(self._batches))]
+            except StopAsyncIteration:
+                if await self._is_committed():
+                    return None
+            # A transaction was aborted, and the consumer is on its way back.
+            await asyncio.sleep(CHECK_SECONDS)
+
+    async def more(
+        self,
+        taken: list[RawBatch],
+        timeout: float,
+    ) -> list[RawBatch] | None:
+        """Take one more batch; None if there is none, or enough of them."""
+        if sum(batch.size_bytes for batch in taken) >= self._most_bytes:
+            return None
+        # A cancelled step takes no batch, so none is lost here.
+        with move_on_after(timeout):
+            try:
+                return [self._note(await anext(self._batches))]
+            except StopAsyncIteration:
+                return None
+        return []
+
+    def place(self, item: RawBatch) -> tuple[TopicPartition, int]:
+        """Return the partition of a batch, and the offset after it."""
+        return item.topic_partition, item.next_offset
+
+    def _note(self, batch: RawBatch) -> RawBatch:
+        self._taken[batch.topic_partition] = batch.next_offset
+        return batch
+
+    async def _is_committed(self) -> bool:
+        """Whether what was taken of the assigned partitions is committed."""
+        open_ones = self._consumer.assignment & self._taken.keys()
+        committed = await self._consumer.committed(open_ones)
+        for tp in open_ones:
+            found = committed[tp]
+            if found is not None and found.offset >= self._taken[tp]:
+                del self._taken[tp]
+        return self._consumer.assignment.isdisjoint(self._taken)

@@ -18,7 +18,9 @@ from kafkaio.errors import KafkaError, RecordTooLarge
 if TYPE_CHECKING:
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Consumer
-    from kafkaio._producer import Delivery, Producer
+    from kafkaio._producer import Delivery, Producer, ProducerStatistics
+    from kafkaio._producer.transaction import Transaction
+    from kafkaio._transactional import TransactionalConsumer
     from kafkaio.types import TopicPartition
 
 #: The output of ``copy`` and ``replay``.
@@ -33,6 +35,8 @@ _SHOWN: Final = 10
 _FLUSH_SECONDS: Final = 10.0
 #: Seconds between two commits of a copy. They bound what is copied twice after a crash.
 COMMIT_SECONDS: Final = 5.0
+#: Seconds between two checks whether the transactions of a copy have reached the end.
+CHECK_SECONDS: Final = 0.1
 
 
 @dataclass
@@ -232,3 +236,45 @@ def failures(sent: SendSummary) -> list[dict[str, object]]:
         {**error_row(error), "item": f"record {number}"}
         for number, error in sent.errors
     ]
+
+
+class CountingProducer:
+    """A producer for `exactly_once` that counts the records of its transactions.
+
+    Args:
+        producer: has a transactional id.
+
+    Attributes:
+        is_open: whether a transaction is open.
+        sent: records that the open transaction has sent.
+        committed: records of committed transactions.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self.is_open = False
+        self.sent = 0
+        self.committed = 0
+        self._producer = producer
+
+    def transaction(
+        self, consumer: TransactionalConsumer, /
+    ) -> AbstractAsyncContextManager[Transaction]:
+        """Return a transaction, which is open from now on."""
+        transaction = self._producer.transaction(consumer)
+        self.is_open, self.sent = True, 0
+        return self._noted(transaction)
+
+    @asynccontextmanager
+    async def _noted(
+        self, transaction: AbstractAsyncContextManager[Transaction]
+    ) -> AsyncIterator[Transaction]:
+        # An exception leaves is_open true, and the count as it was: the records are
+        # read again in another transaction.
+        async with transaction as tx:
+            yield tx
+        self.is_open = False
+        self.committed += self.sent
+
+    def statistics(self) -> ProducerStatistics:
+        """Return the statistics of the producer."""
+        return self._producer.statistics()
