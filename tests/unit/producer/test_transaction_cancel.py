@@ -149,6 +149,9 @@ async def check_laws(there: World, producer: Producer, made: list[Transaction]) 
 
 
 @BOTH
+# At night each turn of the loop; before, every third one, and each case begins with
+# another: together they cover all.
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.nightly), 3])
 @pytest.mark.parametrize(
     ("body", "again"),
     [
@@ -163,9 +166,9 @@ async def check_laws(there: World, producer: Producer, made: list[Transaction]) 
     ],
 )
 async def test_cancelled_at_every_await(
-    level: int, again: int | None, body: Body
+    level: int, again: int | None, body: Body, every: int
 ) -> None:
-    steps, is_cancelled = 0, True
+    steps, is_cancelled = (level + (again or 0)) % every, True
     while is_cancelled:
         async with world(level) as there:
             before = asyncio.all_tasks()
@@ -180,7 +183,7 @@ async def test_cancelled_at_every_await(
             await producer.close()
             left = asyncio.all_tasks() - before
             assert not [task for task in left if "broker" not in task.get_name()]
-        steps += 1 if steps < 30 else 2
+        steps += every if steps < 30 else max(every, 2)
     assert steps > 8
 
 

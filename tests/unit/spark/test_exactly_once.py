@@ -723,9 +723,18 @@ def _quiet() -> Iterator[None]:
     logger.setLevel(level)
 
 
+def seeds(count: int, *, each_change: int) -> list[object]:
+    """The first seeds are tried with each change, all of them at night."""
+    at_night = [
+        pytest.param(seed, marks=pytest.mark.nightly)
+        for seed in range(each_change, count)
+    ]
+    return [*range(each_change), *at_night]
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, each_change=2))
 def test_every_row_once_under_any_schedule(seed: int) -> None:
     verdict = simulated(seed, batches=8)
     assert (verdict.duplicates, verdict.missing) == (0, 0)
@@ -749,7 +758,7 @@ def test_the_schedules_find_ids_of_attempts() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3, each_change=1))
 def test_every_row_once_whatever_the_number_of_tasks(seed: int, store: str) -> None:
     verdict = simulated(
         seed, tasks=(1, 2, 4, 5), restarts=0.5, batches=6, rows=60, store=store

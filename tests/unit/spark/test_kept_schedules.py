@@ -27,8 +27,15 @@ def verdict_of(seed: int, level: int, plan: Plan) -> Verdict:
         return runner.run(main())
 
 
-@pytest.mark.parametrize("store", ["topic", "groups"])
-@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize(
+    ("level", "store"),
+    [
+        (1, "topic"),
+        (2, "groups"),
+        pytest.param(1, "groups", marks=pytest.mark.nightly),
+        pytest.param(2, "topic", marks=pytest.mark.nightly),
+    ],
+)
 def test_every_row_once_with_producers_that_are_kept(level: int, store: str) -> None:
     plan = Plan(
         batches=16, tasks=(2,), rows=10, dies=0.15, keeps=0.8, restarts=0.1, store=store
