@@ -149,7 +149,7 @@ class Outcomes:
             elif answer_to_batch.error_code:
                 self._judge(node_id, batch, answer_to_batch, response)
             else:
-                self._acknowledged(node_id, batch, answer_to_batch)
+                self.acknowledged(node_id, batch, answer_to_batch)
 
     def unanswered(
         self,
@@ -220,9 +220,10 @@ class Outcomes:
             if is_observed:
                 self._report(node_id, batch, 0.0)
 
-    def _acknowledged(
+    def acknowledged(
         self, node_id: int, batch: ProduceBatch, answer: PartitionProduceResponse
     ) -> None:
+        """Complete a batch that the broker has written."""
         self._completion.acknowledged(
             batch, answer.base_offset, answer.log_append_time_ms
         )
@@ -260,7 +261,7 @@ class Outcomes:
         code = known_code(answer.error_code)
         what = reaction(apis.PRODUCE, code)
         if what.step is ReactionStep.SUCCESS:
-            self._acknowledged(node_id, batch, answer)
+            self.acknowledged(node_id, batch, answer)
             return
         topic, partition = batch.partition
         detail = f": {answer.error_message}" if answer.error_message else ""

@@ -23,6 +23,7 @@ from kafkaio._client.retry import RetryPolicy
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, ProduceBatch, Receipt
 from kafkaio._machines.accumulator.availability import Flight
+from kafkaio._machines.accumulator.exchange import Exchange
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.reactions import Harm
@@ -43,17 +44,9 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol._message import ZERO_UUID
-from kafkaio.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from kafkaio.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kafkaio.types import TopicPartition
 
-#: From this version of Produce on, topics are sent by their ids alone (KIP-516).
-_BY_TOPIC_ID = 13
 #: Brokers that know zstd know this version of Produce (KIP-110).
 _WITH_ZSTD = 7
 
@@ -197,10 +190,10 @@ class Sender:
         self._has_others |= self._is_scheduled or self._on_wire > 0
         gate = self._accumulator.gate
         is_lone, gate.is_lone = gate.is_lone, False
-        if is_lone and not self._has_others and gate.admitted is None:
-            self._check()
-        else:
+        if not is_lone or self._has_others or gate.admitted is not None:
             self.wake()
+        elif not self._send_lone():
+            self._check()
 
     def stop(self) -> None:
         """Stop sending; answers to what is on the wire are not awaited."""
@@ -273,6 +266,40 @@ class Sender:
             return
         if wake_at < self._timer.when:
             self._timer.set(wake_at)
+
+    def _send_lone(self) -> bool:
+        """Send the only batch there is; return whether nothing else was to be done.
+
+        It is what `_check` comes to with one batch that can leave at once. Whenever
+        there may be something else, nothing is done here.
+        """
+        at, backlog = self._loop.time(), self._backlog
+        if (
+            at >= min(backlog.expires_at, self._check_topics_at)
+            or backlog.has_new_topic
+            or self._transaction is not None
+            or self._space.is_awaited
+            or self._is_stopping
+            or self._failure is not None
+        ):
+            return False
+        queue = self._outbox.lone_queue()
+        if queue is None:
+            return False
+        connection = self._cluster.ready_connection(
+            queue.leader, ConnectionClass.PRODUCE
+        )
+        if connection is None:
+            return False
+        backlog.has_news = False
+        self._accumulator.budget.open_batches.taken = 0
+        try:
+            self._send(connection, [self._outbox.take(queue, at)], at)
+        except Exception as failure:  # noqa: BLE001 - the task raises it
+            self._fail(failure)
+        if backlog.expires_at < self._timer.when:
+            self._timer.set(backlog.expires_at)
+        return True
 
     def _fail(self, failure: BaseException) -> None:
         self._failure = failure
@@ -380,22 +407,33 @@ class Sender:
         batches = self._outbox.drain(node, at)
         if not batches:
             return False
+        self._send(connection, batches, at)
+        return True
+
+    def _send(
+        self, connection: Connection, batches: list[ProduceBatch], at: float
+    ) -> None:
+        """Send batches that were taken from the outbox."""
+        exchange: Exchange | None = None
         try:
-            self._submit(connection, batches)
+            if self._has_zstd or (self._backlog.has_zstd and _has_zstd(batches)):
+                self._check_codec(connection)
+            exchange = self._filled(batches)
+            self._submit(connection, batches, exchange)
         except KafkaError as error:
-            state = self._accumulator.availability.node(node)
+            state = self._accumulator.availability.node(connection.node_id)
             state.ended(at, state.latest)
             self._outcomes.unanswered(batches, error)
             if self._transaction is not None:
                 self._transaction.batches_ended()
-        return True
+        finally:
+            if exchange is not None:
+                exchange.clear()
 
-    def _submit(self, connection: Connection, batches: list[ProduceBatch]) -> None:
-        if self._has_zstd or (self._backlog.has_zstd and _has_zstd(batches)):
-            self._check_codec(connection)
-        request, names = self._request(batches)
-        is_by_id = len(names) == len(request.topic_data)
-        max_version = None if is_by_id else _BY_TOPIC_ID - 1
+    def _submit(
+        self, connection: Connection, batches: list[ProduceBatch], exchange: Exchange
+    ) -> None:
+        request, max_version = exchange.request, exchange.max_version
         if self._transaction is not None:
             max_version = self._join(
                 self._transaction, connection, request, max_version
@@ -410,23 +448,26 @@ class Sender:
                 batch.first_sent_at = at
             batch.held = held
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
-        state = self._accumulator.availability.nodes[connection.node_id]
+        node = connection.node_id
+        state = self._accumulator.availability.nodes[node]
         if not state.is_met:
             state.met(connection.round_trip)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
             state.ended(at, state.latest)
-            self._accumulator.availability.node_answered(connection.node_id)
-            self._outcomes.unacknowledged(connection.node_id, batches)
+            self._accumulator.availability.node_answered(node)
+            self._outcomes.unacknowledged(node, batches)
             return
         self._on_wire += 1
-        in_flight = _ProduceReply(
-            self, connection.node_id, batches, names, state.latest
-        )
+        in_flight = _ProduceReply(self, node, batches, exchange, state.latest)
         if held:
             self._held.append((connection, in_flight))
         connection.submit_to(
-            in_flight, request, timeout=self._request_timeout, max_version=max_version
+            in_flight,
+            request,
+            timeout=self._request_timeout,
+            max_version=max_version,
+            last=exchange.answer,
         )
 
     @staticmethod
@@ -459,62 +500,52 @@ class Sender:
                 f"compression_type='zstd' needs {_WITH_ZSTD} (Kafka 2.1)"
             )
 
-    def _request(
-        self, batches: list[ProduceBatch]
-    ) -> tuple[ProduceRequest, dict[int, str]]:
-        """Return a request, and the names of its topics by the numbers of their ids."""
-        topics: list[TopicProduceData] = []
-        places: dict[str, list[PartitionProduceData]] = {}
-        names: dict[int, str] = {}
-        for batch in batches:
-            name, index = batch.partition
-            partitions = places.get(name)
-            if partitions is None:
-                partitions = places[name] = []
-                topic_id = self._backlog.topics[name].topic_id
-                if topic_id is not None:
-                    # By number: the hash of a UUID is computed in Python.
-                    names[topic_id.int] = name
-                topics.append(
-                    TopicProduceData(
-                        name=name,
-                        topic_id=topic_id or ZERO_UUID,
-                        partition_data=partitions,
-                    )
-                )
-            partitions.append(PartitionProduceData(index=index, records=batch.encode()))
-        request = ProduceRequest(
-            acks=self._acks,
-            timeout_ms=self._config.request_timeout_ms,
-            topic_data=topics,
-        )
-        return request, names
+    def _filled(self, batches: list[ProduceBatch]) -> Exchange:
+        """Return a request with batches; if it is only one, in the request kept."""
+        acks, timeout_ms = self._acks, self._config.request_timeout_ms
+        topics = self._backlog.topics
+        if len(batches) > 1:
+            exchange = Exchange(acks, timeout_ms)
+            for batch in batches:
+                topic_id = topics[batch.partition.topic].topic_id
+                exchange.add(batch.partition, topic_id, batch.encode())
+            return exchange
+        (batch,) = batches
+        tp = batch.partition
+        queue = self._backlog.active[tp]
+        kept = queue.exchange
+        if kept is None:
+            topic_id = topics[tp.topic].topic_id
+            kept = Exchange.of_one(tp, topic_id, acks, timeout_ms)
+            queue.exchange = kept
+        kept.last.records = batch.encode()
+        return kept
 
     def answered(
-        self,
-        node: int,
-        batches: list[ProduceBatch],
-        names: dict[int, str],
-        flight: Flight,
-        answer: ProduceResponse | Exception,
+        self, reply: _ProduceReply, answer: ProduceResponse | Exception
     ) -> None:
         """Complete the batches of a request by its answer, or by its error."""
         # The connection calls this. An exception would end in its callback, and the
         # batches would never complete. So the task raises it, and its crash fails every
         # caller that waits.
         self._on_wire -= 1
+        node, batches, exchange = reply.node, reply.batches, reply.exchange
         try:
-            state = self._accumulator.availability.nodes[node]
-            at = self._loop.time()
+            availability = self._accumulator.availability
+            state, at = availability.nodes[node], self._loop.time()
             if isinstance(answer, Exception):
-                state.ended(at, flight)
-                self._accumulator.availability.node_failed(node)
+                state.ended(at, reply.flight)
+                availability.node_failed(node)
                 self._outcomes.unanswered(batches, answer, state)
             else:
-                state.answered(at, flight)
-                if self._accumulator.availability.has_trouble:
-                    self._accumulator.availability.node_answered(node)
-                self._outcomes.answered(node, batches, names, answer)
+                state.answered(at, reply.flight)
+                if availability.has_trouble:
+                    availability.node_answered(node)
+                known = exchange.answer
+                if known is not None and known.response is answer:
+                    self._outcomes.acknowledged(node, batches[0], known.written)
+                else:
+                    self._outcomes.answered(node, batches, exchange.names, answer)
             if self._transaction is not None:
                 self._transaction.batches_ended()
             if self._space.is_awaited:
@@ -607,29 +638,39 @@ class _ProduceReply:
 
     It calls the sender directly, where a future would call it one iteration of the loop
     later.
+
+    Args:
+        sender: completes the batches.
+        node: the broker.
+        batches: the batches of the request.
+        exchange: the request.
+        flight: when it was sent, and how much is in flight.
+
+    Attributes:
+        is_answered: whether there was an answer, or an error instead.
     """
 
-    __slots__ = ("_batches", "_flight", "_names", "_node", "_sender", "is_answered")
+    __slots__ = ("_sender", "batches", "exchange", "flight", "is_answered", "node")
 
     def __init__(
         self,
         sender: Sender,
         node: int,
         batches: list[ProduceBatch],
-        names: dict[int, str],
+        exchange: Exchange,
         flight: Flight,
     ) -> None:
-        self._flight = flight
         self._sender = sender
-        self._node = node
-        self._batches = batches
-        self._names = names
+        self.node: int = node
+        self.batches: list[ProduceBatch] = batches
+        self.exchange: Exchange = exchange
+        self.flight: Flight = flight
         self.is_answered: bool = False
 
     @property
     def has_expired(self) -> bool:
         """Whether every batch of the request has expired."""
-        return all(batch.is_expired for batch in self._batches)
+        return all(batch.is_expired for batch in self.batches)
 
     def done(self) -> bool:
         """Always False: the answer is always needed."""
@@ -638,16 +679,12 @@ class _ProduceReply:
     def set_result(self, response: ProduceResponse) -> None:
         """Take the answer."""
         self.is_answered = True
-        self._sender.answered(
-            self._node, self._batches, self._names, self._flight, response
-        )
+        self._sender.answered(self, response)
 
     def set_exception(self, error: Exception) -> None:
         """Take the error that stands for the answer."""
         self.is_answered = True
-        self._sender.answered(
-            self._node, self._batches, self._names, self._flight, error
-        )
+        self._sender.answered(self, error)
 
 
 def _nothing() -> None:

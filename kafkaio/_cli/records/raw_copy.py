@@ -286,7 +286,7 @@ class RawCopier:
         ends, the batches are copied again, and then the last line counts; after the
         commit, lines could be missing.
         """
-        from kafkaio._producer import DeliveriesFailed
+        from kafkaio._producer.bulk import DeliveriesFailed
 
         count = 0
         for tp, delivery in sent:

@@ -70,6 +70,7 @@ class NodeState:
         latest: the request that was sent last.
         next_at: when a request that is not full should follow it, while it is in
             flight.
+        ready_since: since when a batch has been ready and not sent; infinity for none.
     """
 
     __slots__ = (
@@ -81,7 +82,6 @@ class NodeState:
         "_limits",
         "_proven",
         "_quiet_since",
-        "_ready_since",
         "_round_trip",
         "first",
         "in_flight",
@@ -89,6 +89,7 @@ class NodeState:
         "largest",
         "latest",
         "next_at",
+        "ready_since",
         "request_size",
     )
 
@@ -112,8 +113,7 @@ class NodeState:
         self._limited_for = _LIMITED_FOR
         self.in_flight: int = 0
         self.first: int = 0
-        # Since when a batch has been ready and not sent; None if none is.
-        self._ready_since: float | None = None
+        self.ready_since: float = _FOREVER
         # Since when requests in flight have had no answer; None if none is in flight.
         self._quiet_since: float | None = None
 
@@ -127,18 +127,13 @@ class NodeState:
         self._assumed = round_trip * _ASSUMED
         self._resize()
 
-    def became_ready(self, now: float) -> None:
-        """Note that something could be sent."""
-        if self._ready_since is None:
-            self._ready_since = now
-
     def sent(self, now: float, partitions: int, size: int) -> None:
         """Note that a request of ``size`` bytes was sent, with so many batches."""
         if not self.in_flight:
             self._quiet_since = now
         self.in_flight += 1
         self.first += partitions
-        self._ready_since = None
+        self.ready_since = _FOREVER
         self._bytes_in_flight += size
         self.latest = (now, size, self._bytes_in_flight)
         # To a distant broker, requests are few in a round trip. Sent with each batch
@@ -207,12 +202,10 @@ class NodeState:
 
     def stalls_at(self, patience: float) -> float:
         """Return when the broker has accepted nothing for ``patience`` seconds."""
-        since = self._ready_since
-        if since is None or (
-            self._quiet_since is not None and self._quiet_since < since
-        ):
-            since = self._quiet_since
-        return _FOREVER if since is None else since + patience
+        since = self.ready_since
+        if self._quiet_since is not None:
+            since = min(since, self._quiet_since)
+        return since + patience
 
 
 class Availability:

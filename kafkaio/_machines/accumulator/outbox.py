@@ -119,7 +119,7 @@ class Outbox:
             else:
                 ready.append(leader)
                 done.add(leader)
-                node.became_ready(now)
+                node.ready_since = min(node.ready_since, now)
         return Outlook(tuple(ready), wake_at, is_leaderless)
 
     def _due_at(
@@ -145,6 +145,31 @@ class Outbox:
                 if batch is not None and batch.retry_at <= now:
                     size += batch.builder.size_bytes
         return size < min(node.request_size, node.largest) - self._limits.batch_size
+
+    def lone_queue(self) -> PartitionQueue | None:
+        """Return the queue of the only batch there is, if it may be sent at once.
+
+        It was never sent, is not leased, and nothing is in flight to its broker. None
+        in every other case: `outlook` and `drain` decide these.
+        """
+        availability, active = self._availability, self._backlog.active
+        if len(active) != 1 or availability.has_trouble or availability.is_watching:
+            return None
+        (queue,) = active.values()
+        node = availability.nodes.get(queue.leader)
+        if len(queue.waiting) != 1 or queue.on_wire or node is None or node.in_flight:
+            return None
+        batch = self._gate.sendable(queue)
+        is_new = batch is not None and not batch.attempts and not batch.is_leased
+        return queue if is_new else None
+
+    def take(self, queue: PartitionQueue, now: float) -> ProduceBatch:
+        """Take the batch of a queue that `lone_queue` returned just now."""
+        batch = queue.waiting[0]
+        queue.take(batch)
+        node = self._availability.nodes[queue.leader]
+        node.sent(now, 1, batch.builder.size_bytes)
+        return batch
 
     def drain(self, node_id: int, now: float) -> list[ProduceBatch]:
         """Take at most one batch of each partition of a broker, for one request.

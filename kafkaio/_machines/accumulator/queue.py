@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
+from kafkaio._machines.accumulator.exchange import Exchange
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import PartitionTurns, StickyPartition
 from kafkaio._machines.sequence import UNNUMBERED, IdAndEpoch, PartitionSequence
@@ -181,9 +182,11 @@ class PartitionQueue:
         is_refused: whether the last attempt to write to it was not successful, and
             something is left to be written.
         ranks: has the ranks of new batches.
+        exchange: the requests with one batch of it; None before the first.
     """
 
     __slots__ = (
+        "exchange",
         "is_refused",
         "leader",
         "leader_epoch",
@@ -207,6 +210,7 @@ class PartitionQueue:
         self.on_wire: list[ProduceBatch] = []
         self.is_refused: bool = False
         self.ranks: Iterator[int] = count(1)
+        self.exchange: Exchange | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -327,7 +331,7 @@ class TopicQueues:
             rack: where records without a key are to stay; None for anywhere.
         """
         self.partition_count = view.partition_count(self.name) or 0
-        self.topic_id = view.topic_id(self.name)
+        self._identify(view.topic_id(self.name))
         if self.missing:
             self.missing = {n for n in self.missing if n >= self.partition_count}
         partitions = view.partitions(self.name)
@@ -346,6 +350,12 @@ class TopicQueues:
                 queue.led_by(-1, -1)
             else:
                 queue.led_by(partition.leader, partition.leader_epoch)
+
+    def _identify(self, topic_id: UUID | None) -> None:
+        if topic_id != self.topic_id:
+            self.topic_id = topic_id
+            for queue in self.queues.values():
+                queue.exchange = None  # it names the topic by the id
 
 
 class Backlog:

@@ -1047,7 +1047,7 @@ async def test_a_crash_ends_the_transaction(monkeypatch: pytest.MonkeyPatch) -> 
             raise RuntimeError("a bug")
 
         assert producer._sender is not None
-        monkeypatch.setattr(producer._sender._outcomes, "answered", broken)
+        monkeypatch.setattr(producer._sender._outcomes, "acknowledged", broken)
         with pytest.raises(KafkaError):
             await tx.send("t", b"two")
         with pytest.raises(KafkaError):
