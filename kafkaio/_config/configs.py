@@ -1382,14 +1382,9 @@ def parse_servers(
 
 
 def _parse_server(text: str) -> tuple[str, int]:
-    # The name of a listener may stand before the address, as brokers are configured.
-    found = re.fullmatch(
-        r"(?:[A-Z][A-Z0-9_.-]*://)?"
-        r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s/\[\]]+))(?::(?P<port>\d{1,5}))?",
-        text,
-    )
-    port = int(found["port"] or _DEFAULT_PORT) if found else 0
-    if found is None or not 0 < port < 65536 or len(text) > _LONGEST_ADDRESS:
+    host, digits = _split_server(text)
+    port = int(digits or _DEFAULT_PORT)
+    if not host or not 0 < port < 65536 or len(text) > _LONGEST_ADDRESS:
         from kafkaio._config.shown import shown_server
 
         url = "; it is not a URL" if "://" in text else ""
@@ -1397,7 +1392,25 @@ def _parse_server(text: str) -> tuple[str, int]:
             f"bootstrap server {shown_server(text)}: use host:port, or [address]:port "
             f"for IPv6{url}"
         )
-    return found["v6"] or found["host"], port
+    return host, port
+
+
+def _split_server(text: str) -> tuple[str, str]:
+    """Return host and port, each empty if there is none or it cannot be read."""
+    host, _, port = text.partition(":")
+    is_usual = host.replace(".", "").replace("-", "").isalnum()
+    if is_usual and port.isdecimal() and len(port) <= 5:
+        return host, port
+    # Not for the usual form: it would be compiled in each process. The name of a
+    # listener may stand before the address, as brokers are configured.
+    found = re.fullmatch(
+        r"(?:[A-Z][A-Z0-9_.-]*://)?"
+        r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s/\[\]]+))(?::(?P<port>\d{1,5}))?",
+        text,
+    )
+    if found is None:
+        return "", ""
+    return found["v6"] or found["host"], found["port"] or ""
 
 
 def _server_with_user(text: str) -> ConfigurationError:

@@ -62,6 +62,7 @@ def test_keyword_types_name_every_option(config: type, keywords: type) -> None:
         ("a:1, b", (("a", 1), ("b", 9092))),
         ("[::1]:7", (("::1", 7),)),
         ("[fe80::1]", (("fe80::1", 9092),)),
+        ("kafka-1.example:9093,b_2:7", (("kafka-1.example", 9093), ("b_2", 7))),
         ("PLAINTEXT://broker:9", (("broker", 9),)),
         ("DOCKER_1://broker:9", (("broker", 9),)),
         (["a:1", "b"], (("a", 1), ("b", 9092))),
@@ -71,7 +72,10 @@ def test_servers(text: str, servers: tuple[tuple[str, int], ...]) -> None:
     assert parse_servers(text) == servers
 
 
-@pytest.mark.parametrize("text", ["", " , ", "a:0", "a:65536", "a:b", "a b:1", [], [1]])
+@pytest.mark.parametrize(
+    "text",
+    ["", " , ", ":1", "a:", "a:0", "a:65536", "a:000001", "a:b", "a b:1", [], [1]],
+)
 def test_servers_that_make_no_sense(text: str) -> None:
     with pytest.raises(ConfigurationError, match="server"):
         parse_servers(text)
