@@ -26,8 +26,12 @@ from kafkaio._fetching.messages import (
     is_small,
     takes_ids,
 )
-from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
-from kafkaio._machines.fetch_wait import FetchWait
+from kafkaio._machines.fetch_session import (
+    FetchPlan,
+    FetchSession,
+    FetchTarget,
+    FetchWait,
+)
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection import Connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaio._machines.fetch_wait import FetchWait
+from kafkaio._machines.fetch_session import FetchWait
 
 
 def quiet(wait: FetchWait, asked: object, count: int) -> list[int]:
