@@ -45,7 +45,7 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, LifecycleState
 from kafkaio._runtime.log import attach_log
-from kafkaio._runtime.observer import Observer, guarded
+from kafkaio._runtime.observer import BLOCKED_FROM, Observer, guarded
 from kafkaio._runtime.scopes import CancelScope, move_on_after
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio.errors import (
@@ -389,9 +389,7 @@ class Cluster:
         Args:
             seconds: how late the timer was.
         """
-        from kafkaio._runtime.watchdog import TOLERANCE
-
-        if not self._is_watched and seconds > TOLERANCE:
+        if not self._is_watched and seconds > BLOCKED_FROM:
             self.observer.loop_blocked(seconds, "")
 
     async def _sleep(self, seconds: float) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from kafkaio.errors import AcknowledgeFailed, LockLost
 
 P = ParamSpec("P")
+#: Seconds that the event loop may be late without a report that it was blocked.
+BLOCKED_FROM: Final = 0.1
 #: Makes the context manager within which a handler works on a record, or on records;
 #: the second argument is the consumer group.
 Handling: TypeAlias = Callable[[object, str | None], AbstractContextManager[object]]

@@ -15,12 +15,10 @@ from collections.abc import Callable
 from typing import Final
 
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.observer import BLOCKED_FROM, Observer
 
 #: Seconds between two checks. A shorter block may go unseen.
 INTERVAL: Final = 0.1
-#: Seconds of delay that are not reported.
-TOLERANCE: Final = 0.1
 
 
 async def watch_loop(observer: Observer) -> None:
@@ -39,7 +37,7 @@ async def watch_loop(observer: Observer) -> None:
             due = sampler.expect(now() + INTERVAL)
             await asyncio.sleep(INTERVAL)
             late = now() - due
-            if late > TOLERANCE:
+            if late > BLOCKED_FROM:
                 observer.loop_blocked(late, sampler.stack)
     finally:
         sampler.stop()
@@ -81,7 +79,7 @@ class _StackSampler(threading.Thread):
         """Check until ``stop``."""
         while not self._stopped.wait(INTERVAL):
             due = self._due
-            if self._clock() - due <= TOLERANCE or self._seen[0] == due:
+            if self._clock() - due <= BLOCKED_FROM or self._seen[0] == due:
                 continue
             frame = sys._current_frames().get(self._watched)
             if frame is not None:
