@@ -30,6 +30,7 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import OffsetAndMetadata, TopicPartition
+from tests.integration.groups import until
 from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(120)
@@ -442,3 +443,52 @@ async def test_the_replica_in_the_own_rack_is_read_from(
             await write(client, tp, [b"last"])
             assert await read(consumer, 1) == [b"last"]
             assert heard.nodes <= {follower}
+
+
+class FetchTimes:
+    """Notes when fetches are sent, on the event loop's clock."""
+
+    def __init__(self) -> None:
+        self.sent: list[float] = []
+
+    def request_sent(self, api: str, version: int, node_id: int, size: int) -> None:
+        if api == "Fetch":
+            self.sent.append(asyncio.get_running_loop().time())
+
+    @property
+    def last_wait(self) -> float:
+        """Seconds between the last two."""
+        return self.sent[-1] - self.sent[-2] if len(self.sent) > 1 else 0.0
+
+
+async def test_a_quiet_broker_keeps_fetches_longer_and_no_record(
+    real_kafka: Kafka, topic: TopicFactory
+):
+    name, fetches = topic(2), FetchTimes()
+    first, second = (TopicPartition(name, n) for n in range(2))
+    async with (
+        asyncio.timeout(HANGS),
+        Client(real_kafka.bootstrap_servers) as client,
+        Consumer(
+            real_kafka.bootstrap_servers,
+            assign=[first],
+            auto_offset_reset="earliest",
+            observer=fetches,
+        ) as consumer,
+    ):
+        waiting = asyncio.ensure_future(anext(consumer))
+        await until(lambda: fetches.last_wait >= 1.5)
+        # The fetch that waits is the one that brings it.
+        sent = len(fetches.sent)
+        await write(client, first, [b"first"])
+        assert (await waiting).value == b"first"
+        assert len(fetches.sent) <= sent + 1
+
+        await until(lambda: fetches.last_wait >= 1.5)
+        sent = len(fetches.sent)
+        consumer.assign([first, second])
+        waiting = asyncio.ensure_future(anext(consumer))
+        # Beside it, once: the partition is empty.
+        await until(lambda: len(fetches.sent) > sent)
+        await write(client, second, [b"second"])
+        assert (await waiting).value == b"second"
