@@ -76,17 +76,26 @@ def locked(session: nox.Session) -> None:
         session.install("--require-hashes", "-r", next(iter(LOCKS)))
 
 
+def has_codec(suffix: str) -> bool:
+    """Whether the compiled codec of the checkout is current for a Python.
+
+    Args:
+        suffix: what the names of that Python's extension modules end in.
+    """
+    records = Path("kafkaio/_records")
+    built = records / f"_speedups{suffix}"
+    sources = [Path("setup.py"), *records.glob("*.pyx"), *records.glob("*.pxi")]
+    newest = max(path.stat().st_mtime for path in sources)
+    return built.exists() and built.stat().st_mtime >= newest
+
+
 def install(session: nox.Session, extras: str = "") -> None:
     """Install the checkout with the compiled codec, which is built once for a change.
 
     It lies in the source tree, where an editable install finds it. To build it takes
     half a minute, which each session would spend.
     """
-    records = Path("kafkaio/_records")
-    built = records / f"_speedups{sysconfig.get_config_var('EXT_SUFFIX')}"
-    sources = [Path("setup.py"), *records.glob("*.pyx"), *records.glob("*.pxi")]
-    newest = max(path.stat().st_mtime for path in sources)
-    if not built.exists() or built.stat().st_mtime < newest:
+    if not has_codec(str(sysconfig.get_config_var("EXT_SUFFIX"))):
         session.install("cython>=3.1", "setuptools>=77")
         session.run("python", "setup.py", "-q", "build_ext", "--inplace")
     locked(session)
@@ -234,6 +243,8 @@ WORKERS = ["-n", str(PROCESSES), "--dist", "worksteal"]
 BROKERS = ["-n", "2", "--dist", "loadfile"]
 
 
+#: Fewer examples than at night, see tests/unit/conftest.py, and a part of long tables.
+EACH_CHANGE = ["--hypothesis-profile=change", "-m", "not nightly"]
 #: Those of `kafkaio.spark` among them, which need Spark.
 ALL_UNIT_TESTS = "tests/unit"
 #: What touches records, and so the codec.
@@ -256,7 +267,7 @@ def unit(session: nox.Session, codec: str) -> None:
     """
     whole = [ALL_UNIT_TESTS, "tests/meta"]
     tests = whole if codec == "compiled" else RECORD_TESTS
-    run_unit(session, codec, "-m", "not nightly", *tests, *session.posargs)
+    run_unit(session, codec, *EACH_CHANGE, *tests, *session.posargs)
 
 
 def run_unit(session: nox.Session, codec: str, *tests: str) -> None:
@@ -271,6 +282,7 @@ def run_unit(session: nox.Session, codec: str, *tests: str) -> None:
 
 #: What another Python, or another version of a dependency, could break.
 PORTABLE_TESTS = [
+    *EACH_CHANGE,
     "tests/unit/runtime",
     "tests/unit/records",
     "tests/unit/net",
@@ -326,7 +338,12 @@ def on_python(session: nox.Session, python: str, *requirements: str) -> str:
     tools = nox.project.dependency_groups(
         nox.project.load_toml("pyproject.toml"), "portable"
     )
-    session.run("uv", "pip", "install", "-q", "-p", made, *requirements, *tools)
+    asked = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
+    suffix = session.run(made, "-c", asked, external=True, silent=True)
+    # What the session `unit` has compiled fits this Python, too, if it is as old.
+    env = WITHOUT_COMPILER if has_codec(str(suffix).strip()) else {}
+    install = ("uv", "pip", "install", "-q", "-p", made)
+    session.run(*install, *requirements, *tools, env=env)
     session.run(made, "-VV", external=True)
     return made
 

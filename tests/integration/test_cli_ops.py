@@ -22,6 +22,7 @@ from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import Broker
 from tests.support.cli import Result, run_at_terminal, run_beside, terminal
 from tests.support.kafka import run_tool
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.slow,
@@ -38,11 +39,9 @@ def servers(real_kafka_cluster: Kafka) -> tuple[str, str]:
     return "-b", real_kafka_cluster.bootstrap_servers
 
 
-async def until(
-    words: tuple[str, ...], holds: Callable[[Any], object], limit: float = 20
-) -> Result:
+async def until(words: tuple[str, ...], holds: Callable[[Any], object]) -> Result:
     """Run a command until its document is as expected: brokers learn of changes."""
-    end = time.monotonic() + limit
+    end = time.monotonic() + HANGS
     while True:
         result = await run_beside(*words)
         if result.out and holds(result.document):
@@ -296,7 +295,7 @@ async def test_a_throttle_goes_when_all_have_moved(
     words = ("reassign", "verify", "-", "--wait", "--clear-throttle", *servers)
     (await run_beside(*words, typed=plan)).check()
     left = await throttles()
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANGS
     while left:
         assert time.monotonic() < end, left
         left = await throttles()

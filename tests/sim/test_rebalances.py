@@ -111,8 +111,8 @@ def a_request_without_an_end(patch: pytest.MonkeyPatch) -> None:
     [
         (a_revoke_that_waits_for_no_hold, {"hold refused"}, 0),
         (a_delay_that_is_forgotten, KEPT, 0),
-        (a_lane_that_is_not_drained, KEPT, 2),
-        (handlers_that_nobody_waits_for, {*KEPT, "repeated without need"}, 10),
+        (a_lane_that_is_not_drained, KEPT, 20),
+        (handlers_that_nobody_waits_for, {*KEPT, "repeated without need"}, 29),
         (a_revoke_without_its_commit, {"repeated without need"}, 0),
         (a_deadline_that_passes, {"held past the deadline"}, 3),
         (a_world_that_is_stopped, {"stopped by a revoke", "never read"}, 2),

@@ -164,6 +164,7 @@ def test_a_stream_of_transactions(logs: Reading, tmp_path: Path, level: str) -> 
     assert len(stream.batches) > 2
 
 
+@pytest.mark.nightly
 def test_partitions_that_a_running_stream_gets(
     reading: Reading, topic: TopicFactory, tmp_path: Path
 ) -> None:

@@ -161,6 +161,7 @@ def test_new_partitions_are_read_from_their_first_offset(
     assert len(streams["kafkaio"].rows()) == 13
 
 
+@pytest.mark.nightly
 def test_a_topic_that_was_deleted_and_made_again(
     reading: Reading, topic: TopicFactory, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def query(
     return Query(spark, real_kafka, name, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_stream_without_faults(query: Query) -> None:
     query.run(exactlyOnce="true")
     assert query.values() == Counter(query.wanted)

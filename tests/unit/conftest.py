@@ -4,7 +4,11 @@ import gc
 import os
 
 import pytest
+from hypothesis import settings
 
+#: What each change runs. Without it, as at night, hypothesis tries a hundred examples
+#: of what asks for no number.
+settings.register_profile("change", max_examples=50)
 #: A worker of pytest-xdist is measured; the programs that its tests start are not, as
 #: without workers.
 if "PYTEST_XDIST_WORKER" in os.environ:

@@ -239,9 +239,9 @@ async def test_a_name_server_that_hangs_is_waited_for_within_the_limit(
     release.set()
 
 
-HANGING = """
+HANGING = f"""
 import asyncio, socket, time
-socket.getaddrinfo = lambda *_, **__: time.sleep(60)
+socket.getaddrinfo = lambda *_, **__: time.sleep(2 * {HANGS})
 import kafkaio
 async def main():
     client = kafkaio.Client("kafka.example:1", default_api_timeout_ms=300)
@@ -255,12 +255,10 @@ asyncio.run(main())
 
 
 def test_a_process_ends_although_its_name_server_hangs() -> None:
-    began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", HANGING], capture_output=True, timeout=50, check=True
+        [sys.executable, "-c", HANGING], capture_output=True, timeout=HANGS, check=True
     )
     assert done.stdout.strip()
-    assert time.monotonic() - began < 40
 
 
 @pytest.mark.parametrize(

@@ -226,10 +226,10 @@ def test_a_decimal_of_many_bytes_is_refused_before_it_is_converted() -> None:
         (["null", decimal_of(None)], number(1) + number(size) + digits),
         (amounts, number(1) + number(size) + digits + number(0)),
     ):
-        begin = time.perf_counter()
+        begin = time.process_time()
         with pytest.raises(SerializationError, match="a decimal of 1000000 bytes"):
             decode(schema, data)
-        assert time.perf_counter() - begin < 5
+        assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize("size", [None, 4])

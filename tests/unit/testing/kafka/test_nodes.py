@@ -12,6 +12,7 @@ import pytest
 
 from kafkaio.testing.kafka._guard import Guard, watch
 from kafkaio.testing.kafka._nodes import JvmNode, free_ports
+from tests.support.patience import HANGS
 
 WAIT = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + WAIT
@@ -55,7 +56,7 @@ def python(code: str) -> list[str | Path]:
 
 
 def wait_log(node: JvmNode, text: str) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + HANGS
     while text not in node.log():
         assert time.monotonic() < end
         time.sleep(0.005)
