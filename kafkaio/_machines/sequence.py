@@ -237,7 +237,8 @@ class PartitionSequence(Generic[BatchT]):
         self.under_way.remove(batch)
         self._is_known = True
         end = (batch.base_sequence + batch.count) % _MODULUS
-        if _is_ahead(end, self.expected):
+        # The first condition holds for nearly all, and saves the call.
+        if batch.base_sequence == self.expected or _is_ahead(end, self.expected):
             self.expected = end
 
     def refused(self, batch: BatchT) -> None:

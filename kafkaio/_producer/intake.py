@@ -32,6 +32,7 @@ from kafkaio._producer.backpressure import BufferSpace, Waiter
 from kafkaio._producer.delivery import Delivery
 from kafkaio._producer.serializing import SerializerWaits, WaitingCall
 from kafkaio._records._impl import OpenBatches, Rows
+from kafkaio._records.builder import BatchBuilder
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -57,6 +58,8 @@ TURN_BYTES = 65_536
 _TURN_BYTES_MANY = 1_048_576
 #: A table with rows for more topics is not divided: each topic has only a few of them.
 _MOST_TOPICS = 32
+
+_size_of = BatchBuilder.size_of
 
 
 class Intake:
@@ -166,6 +169,10 @@ class Intake:
         make = self._records.make
         if type(topic) is str and self._is_simple and not self._waiting:
             record = make(topic, partition, key, value, headers, timestamp)
+            # Most need no wait, and so no other coroutine.
+            delivery = self._unhindered(topic, partition, record, TURN_BYTES)
+            if delivery is not None:
+                return delivery
             return await self._enqueue(topic, partition, record, TURN_BYTES)
         self._check()
         made = self._records.make_in_context(
@@ -260,18 +267,31 @@ class Intake:
         limit: int,
         call: WaitingCall | None = None,
     ) -> Delivery:
-        self._check()
-        place, budget = None, self._budget
-        # The first condition of `is_tight`: it saves most records the call.
-        if (
-            budget.used > self._share.limit or budget.held_back
-        ) and self._share.is_tight(self.now()):
+        delivery = self._unhindered(topic, partition, record, limit)
+        if delivery is not None:
+            return delivery
+        place = None
+        if self._share.is_tight(self.now()):
             partition, place = self._destined(topic, partition, record)
-        if self.open_batches.taken < limit:
-            delivery = self._at_once(topic, partition, record, place)
-            if delivery is not None:
-                return delivery
+            if self.open_batches.taken < limit:
+                delivery = self._at_once(topic, partition, record, place)
+                if delivery is not None:
+                    return delivery
         return await self._later(topic, partition, record, place, call)
+
+    def _unhindered(
+        self, topic: str, partition: int | None, record: PlainRecord, limit: int
+    ) -> Delivery | None:
+        """Take a record in now, unless it may depend on its place, or has to wait."""
+        self._check()
+        budget, share = self._budget, self._share
+        # The first condition of `is_tight`: it saves most records the call.
+        may_be_tight = budget.used > share.limit or budget.held_back
+        if self.open_batches.taken >= limit or (
+            may_be_tight and share.is_tight(self.now())
+        ):
+            return None
+        return self._at_once(topic, partition, record, None)
 
     def _destined(
         self, topic: str, partition: int | None, record: PlainRecord
@@ -286,8 +306,10 @@ class Intake:
         record: PlainRecord,
         place: TopicPartition | None,
     ) -> Delivery | None:
-        size = self._budget.size_of(record)
         timestamp, key, value, headers = record
+        size = _size_of(key, value, headers)
+        if size > self._budget.largest:
+            self._budget.size_of(record)  # raises
         delivery = self.open_batches.take(
             topic, value, key, headers, timestamp, partition
         )

@@ -124,6 +124,9 @@ class Sender:
         self._accumulator = accumulator
         self._backlog = accumulator.backlog
         self._outbox = accumulator.outbox
+        self._gate = accumulator.gate
+        self._availability = accumulator.availability
+        self._open_batches = accumulator.budget.open_batches
         self._identity = identity
         self._space = space
         self._outcomes = Outcomes(
@@ -188,7 +191,7 @@ class Sender:
         request that adds them, which costs a round trip.
         """
         self._has_others |= self._is_scheduled or self._on_wire > 0
-        gate = self._accumulator.gate
+        gate = self._gate
         is_lone, gate.is_lone = gate.is_lone, False
         if not is_lone or self._has_others or gate.admitted is not None:
             self.wake()
@@ -275,7 +278,8 @@ class Sender:
         """
         at, backlog = self._loop.time(), self._backlog
         if (
-            at >= min(backlog.expires_at, self._check_topics_at)
+            at >= backlog.expires_at
+            or at >= self._check_topics_at
             or backlog.has_new_topic
             or self._transaction is not None
             or self._space.is_awaited
@@ -292,7 +296,7 @@ class Sender:
         if connection is None:
             return False
         backlog.has_news = False
-        self._accumulator.budget.open_batches.taken = 0
+        self._open_batches.taken = 0
         try:
             self._send(connection, [self._outbox.take(queue, at)], at)
         except Exception as failure:  # noqa: BLE001 - the task raises it
@@ -308,10 +312,10 @@ class Sender:
     def _send_ready(self, at: float) -> float:
         """Send all that can be sent now; return when to check again."""
         backlog, identity = self._backlog, self._identity
-        availability = self._accumulator.availability
+        availability = self._availability
         while True:
             backlog.has_news = False
-            self._accumulator.budget.open_batches.taken = 0
+            self._open_batches.taken = 0
             outlook = self._outbox.outlook(at)
             if identity is not None and self._transaction is not None:
                 self._inform(self._transaction, identity)
@@ -421,11 +425,12 @@ class Sender:
             exchange = self._filled(batches)
             self._submit(connection, batches, exchange)
         except KafkaError as error:
-            state = self._accumulator.availability.node(connection.node_id)
+            state = self._availability.node(connection.node_id)
             state.ended(at, state.latest)
             self._outcomes.unanswered(batches, error)
             if self._transaction is not None:
                 self._transaction.batches_ended()
+            self.wake()  # they may have to be sent again, at a time to be found
         finally:
             if exchange is not None:
                 exchange.clear()
@@ -449,13 +454,13 @@ class Sender:
             batch.held = held
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         node = connection.node_id
-        state = self._accumulator.availability.nodes[node]
+        state = self._availability.nodes[node]
         if not state.is_met:
             state.met(connection.round_trip)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
             state.ended(at, state.latest)
-            self._accumulator.availability.node_answered(node)
+            self._availability.node_answered(node)
             self._outcomes.unacknowledged(node, batches)
             return
         self._on_wire += 1
@@ -531,7 +536,7 @@ class Sender:
         self._on_wire -= 1
         node, batches, exchange = reply.node, reply.batches, reply.exchange
         try:
-            availability = self._accumulator.availability
+            availability = self._availability
             state, at = availability.nodes[node], self._loop.time()
             if isinstance(answer, Exception):
                 state.ended(at, reply.flight)
@@ -556,7 +561,7 @@ class Sender:
             self.wake()
         elif not self._on_wire:
             is_one = len(batches) == 1 and batches[0].builder.count == 1
-            self._accumulator.gate.is_lone = is_one and not self._has_others
+            self._gate.is_lone = is_one and not self._has_others
             self._has_others = False
 
     async def _open(self, node: int) -> None:
@@ -566,7 +571,7 @@ class Sender:
             if isinstance(error, AuthenticationError):
                 self._refuse(node, error)
             self._outbox.note_cause(node, error)
-            self._accumulator.availability.node_failed(node)
+            self._availability.node_failed(node)
             self._cluster.request_refresh()
             # The pool backs off before it connects again. This pause is for errors that
             # come at once, such as a broker that has left the cluster.

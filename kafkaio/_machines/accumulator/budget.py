@@ -44,6 +44,7 @@ class Budget:
 
     Attributes:
         held_back: partitions for which calls wait although there may be memory.
+        largest: bytes of the largest record that can ever be sent.
         used: bytes of ``buffer_memory`` in use. Invariant: it is the sum of the charges
             of all batches and undesignated records and of what `reserve` set aside, and
             at most ``limits.buffer_memory``. The other parts subtract from it what they
@@ -56,12 +57,12 @@ class Budget:
         "_active",
         "_availability",
         "_gate",
-        "_largest",
         "_leased",
         "_limits",
         "_reserved",
         "_stalled_memory",
         "held_back",
+        "largest",
         "open_batches",
         "used",
     )
@@ -81,7 +82,7 @@ class Budget:
         self._limits = limits
         self._gate = gate
         self._active = active
-        self._largest = min(limits.max_request_size, limits.buffer_memory)
+        self.largest: int = min(limits.max_request_size, limits.buffer_memory)
         # In the order of their leases; a dict, so that ending one is one step.
         self._leased: dict[ProduceBatch, None] = {}
         self.open_batches: OpenBatches = open_batches
@@ -103,7 +104,7 @@ class Budget:
         """
         _, key, value, headers = record
         size = BatchBuilder.size_of(key, value, headers)
-        if size > self._largest:
+        if size > self.largest:
             raise RecordTooLarge(
                 f"the record takes up to {size} bytes with its batch header, more than "
                 f"max_request_size={self._limits.max_request_size} or "

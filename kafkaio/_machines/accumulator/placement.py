@@ -405,7 +405,7 @@ class Placement:
                 # The records in its batch stay there, to keep their order.
                 sticky.switch(self._draw(topic, usable), created)
                 queue = topic.queues.get(sticky.partition)
-        if queue is not None and sticky.left > 0:
+        if queue is not None and queue.waiting and sticky.left > 0:
             # Before the switch: only a record that does not fit shows that the batch
             # is full.
             put = self._add(topic, queue, record)
@@ -468,11 +468,10 @@ class Placement:
     def _add(
         self, topic: TopicQueues, queue: PartitionQueue, record: PlainRecord
     ) -> tuple[Receipt, int] | None:
-        """Append a record to the open batch; None if there is none or it is full."""
-        waiting = queue.waiting
-        if not waiting or waiting[-1].is_sealed:
+        """Append a record to the last batch that waits; None if it takes none."""
+        batch = queue.waiting[-1]
+        if batch.is_sealed:
             return None
-        batch = waiting[-1]
         # A lease is charged in advance: it ends before the batch grows in another way.
         self._budget.withdraw(batch)
         builder = batch.builder

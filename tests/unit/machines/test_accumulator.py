@@ -1940,3 +1940,83 @@ def test_a_draw_walks_the_shorter_of_the_two_lists_of_queues() -> None:
             pytest.fail("the queues of all topics were walked")
 
     assert chooser.draw(topic, range(2), Unwalked(waiting + others)) == 1
+
+
+# ---- a batch that is the only one ----------------------------------------------------
+
+
+def alone(**options: Any) -> Harness:
+    """An accumulator whose brokers have each answered one request."""
+    h = Harness(**options)
+    for partition, node in ((0, 0), (2, 1)):
+        h.put(partition)
+        batch = h.take(node)
+        h.answer(0.1, node)
+        h.acc.completion.acknowledged(batch, 0, -1)
+    h.acc.gate.is_lone = True
+    return h
+
+
+def test_the_only_batch_is_taken_as_it_would_be_drained() -> None:
+    h, other = alone(is_idempotent=True), alone(is_idempotent=True)
+    for each in (h, other):
+        each.put(0, now=1.0)
+    queue = h.acc.outbox.lone_queue()
+    assert queue is not None
+    batch, drained = h.acc.outbox.take(queue, 1.0), other.take(0, 1.0)
+    assert batch.encode() == drained.encode()
+    assert (batch.attempts, batch.sent_to) == (drained.attempts, drained.sent_to)
+    assert batch.is_on_wire
+    assert batch.is_sealed
+    node, same = h.acc.availability.node(0), other.acc.availability.node(0)
+    assert (node.in_flight, node.latest) == (same.in_flight, same.latest)
+    assert queue.on_wire == [batch]
+    assert h.acc.outbox.lone_queue() is None
+
+
+def test_no_batch_is_lone_beside_others() -> None:
+    h = alone()
+    assert h.acc.outbox.lone_queue() is None  # there is none
+    h.put(0)
+    assert h.acc.outbox.lone_queue() is not None
+    h.put(1)
+    assert h.acc.outbox.lone_queue() is None
+
+
+def test_a_batch_is_not_lone_while_its_broker_is_busy() -> None:
+    h = alone()
+    h.put(0)
+    batch = h.take()
+    h.put(0)
+    assert h.acc.outbox.lone_queue() is None
+    h.acc.completion.acknowledged(batch, 0, -1)
+    assert h.acc.outbox.lone_queue() is None  # the request has no answer yet
+    h.answer(0.1)
+    assert h.acc.outbox.lone_queue() is not None
+
+
+def test_a_batch_that_is_sent_again_is_not_lone() -> None:
+    h = alone()
+    h.put(0)
+    batch = h.take()
+    h.answer(0.1)
+    h.acc.completion.refused(batch, RequestTimeout("late"), 5.0)
+    assert h.acc.outbox.lone_queue() is None
+
+
+@pytest.mark.parametrize("change", ["leader", "trouble", "lease", "transaction", "id"])
+def test_a_batch_is_not_lone_where_more_is_to_be_decided(change: str) -> None:
+    h = alone(is_idempotent=True)
+    if change == "lease":
+        h.acc.gate.is_lone = False
+    h.put(0)
+    if change == "leader":
+        h.acc.placement.learn(view({"t": [-1, 0, 1]}, 1))
+    elif change == "trouble":
+        h.acc.availability.node_failed(1)
+    elif change == "transaction":
+        h.acc.gate.admitted = frozenset()
+    elif change == "id":
+        assert h.identity is not None
+        h.identity.current = None
+    assert h.acc.outbox.lone_queue() is None
