@@ -270,7 +270,11 @@ class KafkaOffsets:
         self._sender = call
         connection = self._rpc.at_hand(ConnectionClass.SHARED)
         if connection is not None and (call.fence is None or call.fence.lost() is None):
-            self._submit(call, connection)
+            try:
+                self._submit(call, connection)
+            except BaseException:
+                self.leave(call)  # the caller does not: this has not returned
+                raise
 
     def settle(self, call: CommitCall, reply: OffsetCommitResponse | None) -> bool:
         """Take an answer that committed all; any other one is left to `finish`.
