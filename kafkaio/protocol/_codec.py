@@ -75,6 +75,18 @@ def encode_into(message: Message, version: int, out: bytearray) -> list[Buffer]:
     return parts
 
 
+def encode_by(message: type[Message], version: int, encoder: Encoder) -> None:
+    """Have the messages of a class encoded by a function of its own.
+
+    Args:
+        message: a class that nothing has encoded yet.
+        version: the version that the function writes.
+        encoder: appends the message to a buffer, and the buffer to a list; its errors
+            about values are those of a compiled one.
+    """
+    _ENCODERS[message, version] = encoder
+
+
 def decode(
     message: type[MessageT],
     version: int,
