@@ -112,21 +112,18 @@ class Attempts:
             throttle; empty for nothing. The error has it in place of the stage.
     """
 
-    __slots__ = (
-        "_delay",
-        "_paced",
-        "_policy",
-        "_reason",
-        "_surfaced",
-        "_timeout",
-        "deadline",
-        "due",
-        "failures",
-        "held",
-        "last",
-        "stage",
-        "what",
-    )
+    # What does not change if the first attempt succeeds stands in the class, where it
+    # costs nothing: a commit after each record makes one of these each time.
+    failures: int = 0
+    last: KafkaError | None = None
+    due: float = 0.0
+    stage: str = ""
+    held: Callable[[], str] = str
+    _delay: float = 0.0
+    #: The failures with a wait of their own, which do not make the back-off grow.
+    _paced: int = 0
+    #: The failure that `wait` reports; None if it is not to be reported.
+    _reason: KafkaError | None = None
 
     def __init__(
         self,
@@ -138,19 +135,9 @@ class Attempts:
     ) -> None:
         self.what: str = what
         self.deadline: float = inf if timeout is None else now() + timeout
-        self.failures: int = 0
-        self.last: KafkaError | None = None
-        self.due: float = 0.0
-        self.stage: str = ""
-        self.held: Callable[[], str] = str
         self._policy = policy
         self._timeout = timeout
         self._surfaced = surfaced
-        self._delay = 0.0
-        # The failures with a wait of their own, which do not make the back-off grow.
-        self._paced = 0
-        # The failure that `wait` reports; None if it is not to be reported.
-        self._reason: KafkaError | None = None
 
     def within(self, limit: float) -> float:
         """Return the seconds left, at most ``limit``, at least a millisecond."""

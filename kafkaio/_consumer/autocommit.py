@@ -121,8 +121,9 @@ class AutoCommitter:
 
     def superseded(self, partitions: Iterable[TopicPartition]) -> None:
         """Leave these partitions to a commit of the user's."""
-        for tp in partitions:
-            self._left_over.pop(tp, None)
+        if self._left_over:
+            for tp in partitions:
+                self._left_over.pop(tp, None)
 
     async def run(self) -> None:
         """Commit and show signs of life until cancelled."""

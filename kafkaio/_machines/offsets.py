@@ -260,13 +260,16 @@ class OffsetLedger:
         """Note that the records before ``offset`` are finished."""
         self.handed(tp, -1, epoch, finished=offset)
 
-    def finish_of(self, tp: TopicPartition) -> None:
-        """Finish all records handed out of one open partition."""
-        entry = self._entries[tp]
-        if tp in self._unfinished:
-            entry.finish(entry.handed, entry.handed_epoch, self._serial)
-            self._changed[tp] = None
-            self._unfinished.discard(tp)
+    def finish_of(self, *partitions: TopicPartition) -> None:
+        """Finish all records handed out of open partitions."""
+        for tp in partitions:
+            entry = self._entries[tp]
+            if tp in self._unfinished:
+                # As `finish`: what is unfinished has another offset.
+                entry.finished, entry.finished_epoch = entry.handed, entry.handed_epoch
+                entry.moved = self._serial
+                self._changed[tp] = None
+                self._unfinished.discard(tp)
 
     def unfinished_from(self, tp: TopicPartition) -> OffsetAndMetadata | None:
         """Where a partition's unfinished records begin; None if there are none."""
@@ -319,16 +322,21 @@ class OffsetLedger:
         Args:
             partitions: which partitions; None for all.
         """
+        # As `commit_of`: a commit after each record comes here each time. What is
+        # finished has been handed out.
         chosen: dict[TopicPartition, OffsetAndMetadata] = {}
+        numbers: dict[TopicPartition, int] = {}
         for tp in list(self._changed):
             entry = self._entries[tp]
             finished = entry.finished
-            is_known = finished == entry.committed and not entry.is_due
+            is_known = finished == entry.committed and entry.moved < entry.settled
             if is_known or finished < 0:
                 del self._changed[tp]
             elif partitions is None or tp in partitions:
                 chosen[tp] = OffsetAndMetadata(finished, "", entry.finished_epoch)
-        return self.commit_of(chosen)
+                numbers[tp] = entry.number
+        self._serial += 1
+        return Commit(chosen, numbers, chosen.keys(), self._serial)
 
     def _in_flight(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
@@ -341,8 +349,7 @@ class OffsetLedger:
     def commit_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
         """Make a commit of these offsets, under the present assignments."""
         self._serial += 1
-        # Annotated: a call of `dict[...]` takes ten times as long, and a commit after
-        # each record comes here each time.
+        # Annotated: a call of `dict[...]` takes ten times as long.
         numbers: dict[TopicPartition, int] = {}
         done: set[TopicPartition] = set()
         for tp, at in offsets.items():
@@ -387,21 +394,25 @@ class OffsetLedger:
             entry = self._entries.get(tp)
             if entry is None or entry.number != number:
                 continue
-            offset, moved = commit.offsets[tp], entry.moved
-            if commit.serial > entry.apart:
+            offset, serial, moved = (
+                commit.offsets[tp].offset,
+                commit.serial,
+                entry.moved,
+            )
+            if serial > entry.apart:
                 entry.apart = -1
-            if commit.serial == entry.sent:
-                entry.committed = offset.offset
-            if tp in commit.done:
+            if serial == entry.sent:
+                entry.committed = offset
+            if entry.finished < offset and tp in commit.done:
                 # This moves ``finished`` to what was just committed, which is not a
                 # reason to commit it again.
-                self.finished_to(tp, offset.offset, offset.leader_epoch)
+                self.finished_to(tp, offset, commit.offsets[tp].leader_epoch)
                 entry.moved = moved
-            if commit.serial > entry.settled:
-                entry.settled = commit.serial
+            if serial > entry.settled:
+                entry.settled = serial
                 # Unless another commit was made in between: it may have set the offset
                 # back, so that ``finished`` is to be committed again.
-                if offset.offset == entry.finished and moved <= commit.serial:
+                if offset == entry.finished and moved <= serial:
                     entry.moved = -1
 
     def is_from_old_assignment(self, tp: TopicPartition, offset: int) -> bool:

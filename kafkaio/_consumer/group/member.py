@@ -129,6 +129,8 @@ class ConsumerMember:
         self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
         self._metadata = GroupMetadata(group_id=config.group_id)
+        # The last one that was taken.
+        self._fence: Fence | None = None
         self._lost = frozenset[TopicPartition]()
         self._lost_count = self._rebalances = 0
         # Since when the partitions are being divided anew; None while they are not.
@@ -171,9 +173,13 @@ class ConsumerMember:
         Raises:
             PartitionLost: a partition is not assigned to this member (any more).
         """
+        fence = self._fence
+        if fence is not None and fence.serves(partitions):
+            return fence
         fence = self._machine.fence(partitions)
         lost = fence.lost()
         if lost is None:
+            self._fence = fence
             return fence
         if fence.is_foreign and not self.is_subscribed:
             return None

@@ -78,17 +78,19 @@ class Turn:
         buffer: the buffer; None without a chunk.
         begun_at: the number of records taken from the chunk before the turn began; a
             chunk that was left may have several turns.
-        synced: the offsets that the machines have: handed out, finished. Most calls of
-            `ReadProgress.sync` find no change and end with one comparison.
+        handed: the offset that the machines have, before which all is handed out. Most
+            calls of `ReadProgress.sync` find that it and ``mark`` have not changed.
+        mark: the offset that they have, before which all is finished.
     """
 
-    __slots__ = ("begun_at", "buffer", "handout", "synced")
+    __slots__ = ("begun_at", "buffer", "handed", "handout", "mark")
 
     def __init__(self, handout: Handout) -> None:
         self.handout: Handout = handout
         self.buffer: PartitionBuffer | None = None
         self.begun_at: int = 0
-        self.synced: tuple[int, int] = (-1, -1)
+        self.handed: int = -1
+        self.mark: int = -1
 
     def finish(self) -> None:
         """Finish the records that were handed out in this turn."""
@@ -161,7 +163,7 @@ class ReadProgress:
             self._leave_lane(buffer.tp)
         turn.buffer = buffer
         turn.begun_at = buffer.handed
-        turn.synced = (-1, -1)
+        turn.handed = turn.mark = -1
         turn.handout.cursor = buffer.chunk
         turn.handout.mark = -1
 
@@ -229,21 +231,30 @@ class ReadProgress:
             self.divider.sync()
         if self.handoff is not None:
             self.handoff.sync()
-        for turn in self._turns(tp) if self._lanes else (self.turn,):
-            chunk, cursor = turn.buffer, turn.handout.cursor
-            if chunk is None or cursor is None or cursor.remaining == chunk.count:
-                continue
-            place = handed, mark = cursor.next_offset, turn.handout.mark
-            if place != turn.synced:
-                turn.synced = place
-                self._positions.advance(chunk.tp, handed, chunk.epoch)
-                self._ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
+        self._sync(self.turn)
+        if self._lanes:
+            for turn in self._lanes_of(tp):
+                self._sync(turn)
 
-    def _turns(self, tp: TopicPartition | None) -> Collection[Turn]:
+    def _sync(self, turn: Turn) -> None:
+        handout = turn.handout
+        cursor = handout.cursor
+        if cursor is None:
+            return
+        handed, mark = cursor.next_offset, handout.mark
+        if handed == turn.handed and mark == turn.mark:
+            return
+        chunk = turn.buffer
+        if chunk is not None and cursor.remaining != chunk.count:
+            turn.handed, turn.mark = handed, mark
+            self._positions.advance(chunk.tp, handed, chunk.epoch)
+            self._ledger.handed(chunk.tp, handed, chunk.epoch, finished=mark)
+
+    def _lanes_of(self, tp: TopicPartition | None) -> Collection[Turn]:
         if tp is None:
-            return (self.turn, *self._lanes.values())
+            return self._lanes.values()
         lane = self._lanes.get(tp)
-        return (self.turn,) if lane is None else (self.turn, lane)
+        return () if lane is None else (lane,)
 
     def finish(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Finish everything that was handed out, of these or of all partitions."""
@@ -288,9 +299,8 @@ class ReadProgress:
             chosen = [tp for tp in chosen if tp in partitions]
         if self.handoff is not None and mark is not None:
             self.handoff.acknowledge(mark, chosen)
-            return
-        for tp in chosen:
-            ledger.finish_of(tp)
+        else:
+            ledger.finish_of(*chosen)
 
     def read_now(self) -> Collection[TopicPartition]:
         """Return the partitions that the last step may have handed out records of."""

@@ -68,6 +68,15 @@ class Fence:
         """Whether none of the partitions was owned or free when this was taken."""
         return all(number is None for number in self._numbers.values())
 
+    def serves(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether a fence of these partitions would be the same if it was taken now.
+
+        A program that commits after each record has one fence for many commits.
+        """
+        return self._version == self._ledger.version and self._partitions == tuple(
+            partitions
+        )
+
     def lost(self) -> PartitionLost | None:
         """Return the error of a commit whose assignment has ended; None while it holds.
 

@@ -87,6 +87,32 @@ def test_without_a_change_no_number_is_read() -> None:
     fence.check()
 
 
+def test_a_fence_serves_the_next_commit_until_the_ledger_changes() -> None:
+    ledger = RevokeLedger()
+    ledger.assign([A, B])
+    fence = fence_of(ledger, A)
+    assert fence.serves([A])
+    assert fence.serves({A: 1}.keys())
+    assert not fence.serves([B])
+    assert not fence.serves([A, B])
+    ledger.assign([C])
+    assert not fence.serves([A])
+    # It has looked, and A is still under the same number.
+    fence.check()
+    assert fence.serves([A])
+    ledger.lose([A])
+    assert not fence.serves([A])
+    assert fence.lost() is not None
+    assert not fence.serves([A])
+
+
+def test_a_fence_of_what_is_free_serves_one_commit() -> None:
+    ledger = RevokeLedger()
+    fence = Fence(ledger, lambda: {A: 1}, [A])
+    fence.check()
+    assert not fence.serves([A])
+
+
 class Watched:
     """A fence, and the numbers that it has to stand for."""
 
