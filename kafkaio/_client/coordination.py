@@ -13,9 +13,9 @@ well when any connection to it breaks, and when the metadata no longer lists it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kafkaio._client.ports import ConnectionPort
 from kafkaio._client.retry import Attempts
@@ -27,6 +27,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import weakly
+from kafkaio._runtime.prompt import PromptFuture
 from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.timer import Timer
 from kafkaio.errors import (
@@ -48,8 +49,39 @@ _KINDS = {
 }
 
 
-class _GivenUp(Exception):
-    """The time for an answer is over."""
+#: Most answers that are kept until those that have ended are dropped.
+_MOST_ENDED: Final = 16
+
+
+class Answer(PromptFuture[ResponseT | None]):
+    """The answer to a request; None if there is none, see `CoordinatorRpc.failure_of`.
+
+    Args:
+        connection: where the request is sent.
+        api: the name of the request, for messages.
+        deadline: the time of the loop's clock until which the answer is awaited.
+
+    Attributes:
+        connection: see above.
+        api: see above.
+        deadline: see above.
+        failure: why there is none; None if the deadline has passed.
+    """
+
+    failure: Exception | None = None
+
+    def __init__(self, connection: Connection, api: str, deadline: float) -> None:
+        PromptFuture.__init__(self, loop=asyncio.get_running_loop())
+        self.connection: Connection = connection
+        self.api: str = api
+        self.deadline: float = deadline
+
+    def set_exception(self, exception: type | BaseException, /) -> None:
+        """Note why there is no answer."""
+        assert isinstance(exception, Exception)
+        self.failure = exception
+        # Later: the connection is about to end, and may not have said so to everyone.
+        self.set_result_later(None)
 
 
 class CoordinatorRpc:
@@ -70,8 +102,8 @@ class CoordinatorRpc:
 
     __slots__ = (
         "__weakref__",
+        "_awaited",
         "_cluster",
-        "_deadlines",
         "_last_node_id",
         "_node_id",
         "_timer",
@@ -94,10 +126,11 @@ class CoordinatorRpc:
         self._node_id: int | None = None
         # The same for messages: it is never forgotten.
         self._last_node_id: int | None = None
-        # The answers that are awaited until a deadline. One timer serves all of them:
+        # The answers that are awaited until a deadline, which are few, and some that
+        # have ended, and are dropped now and then. One timer serves all of them:
         # it is not set again for each request, but when it has fired. It may fire after
         # the owner has ended, so it refers to this object weakly.
-        self._deadlines: dict[asyncio.Future[Any], float] = {}
+        self._awaited: list[Answer[Any]] = []
         self._timer = Timer(weakly(self._give_up))
 
     @property
@@ -214,7 +247,7 @@ class CoordinatorRpc:
             connection, request, timeout=timeout, is_vital=is_vital
         )
 
-    async def call_on(  # noqa: PLR0913 - the request and its limits
+    def call_on(  # noqa: PLR0913 - the request and its limits
         self,
         connection: Connection,
         request: Request[ResponseT],
@@ -224,9 +257,10 @@ class CoordinatorRpc:
         is_vital: bool = False,
         on_sent: Callable[[], None] | None = None,
         deadline: float = inf,
-        last: LastAnswer | None = None,
-    ) -> ResponseT:
+    ) -> Coroutine[Any, Any, ResponseT]:
         """Send a request once on a connection that `connection` returned.
+
+        It is sent before the call returns; the coroutine waits for the answer.
 
         Args:
             connection: where to send it.
@@ -237,63 +271,102 @@ class CoordinatorRpc:
                 that is in flight to it fails then.
             on_sent: called when the request was handed to the connection, from then on
                 it may take effect; not called if that was refused.
-            deadline: the time of the loop's clock until which the answer is awaited. A
-                request that a throttle still holds back then is withdrawn, and cannot
-                take effect any more. Another one stays in flight: what is sent later
-                on the connection takes effect after it.
-            last: as for `Connection.submit`.
+            deadline: as for `send`.
 
         Raises:
             RequestTimeout: no answer came by the deadline.
             KafkaError: raised by the connection. A coordinator that hangs up or does
                 not answer is forgotten.
         """
-        try:
-            answer = connection.submit(
-                request, timeout=timeout, max_version=max_version, last=last
-            )
-            if on_sent is not None and not answer.done():
-                on_sent()
-            if deadline == inf:
-                return await answer
+        answer = self.send(
+            connection,
+            request,
+            timeout=timeout,
+            max_version=max_version,
+            deadline=deadline,
+        )
+        if on_sent is not None and not answer.done():
+            on_sent()
+        return self._response(answer, is_vital=is_vital)
+
+    async def _response(
+        self, answer: Answer[ResponseT], *, is_vital: bool
+    ) -> ResponseT:
+        response = await answer
+        if response is None:
+            raise self.failure_of(answer, is_vital=is_vital)
+        return response
+
+    def send(
+        self,
+        connection: Connection,
+        request: Request[ResponseT],
+        *,
+        timeout: float,
+        max_version: int | None = None,
+        deadline: float = inf,
+        last: LastAnswer | None = None,
+    ) -> Answer[ResponseT]:
+        """Send a request as `call_on` does, and return its answer, to be awaited.
+
+        Args:
+            connection: where to send it.
+            request: the request.
+            timeout: seconds for the answer.
+            max_version: the highest version of the request to use.
+            deadline: the time of the loop's clock until which the answer is awaited. A
+                request that a throttle still holds back then is withdrawn, and cannot
+                take effect any more. Another one stays in flight: what is sent later
+                on the connection takes effect after it.
+            last: as for `Connection.submit`.
+        """
+        answer: Answer[ResponseT] = Answer(connection, request.NAME, deadline)
+        connection.submit_to(
+            answer, request, timeout=timeout, max_version=max_version, last=last
+        )
+        if deadline != inf:
             # A commit comes here for each record of some programs: this costs less than
             # a scope. The connection keeps the request, whose answer is then dropped,
             # or withdraws it if a throttle has held it back.
-            self._deadlines[answer] = deadline
+            self._awaited.append(answer)
+            if len(self._awaited) > _MOST_ENDED:
+                self._awaited = [each for each in self._awaited if not each.done()]
             if deadline < self._timer.when:
                 self._timer.set(deadline)
-            try:
-                return await answer
-            except _GivenUp:
-                pass
-            finally:
-                del self._deadlines[answer]
-        except ConnectionLost:
+        return answer
+
+    def failure_of(
+        self, answer: Answer[ResponseT], *, is_vital: bool = False
+    ) -> Exception:
+        """Return why a request was not answered.
+
+        A coordinator that hung up, or does not answer, is forgotten.
+
+        Args:
+            answer: ended with None.
+            is_vital: as for `call_on`.
+        """
+        connection, error = answer.connection, answer.failure
+        if isinstance(error, RequestTimeout) and is_vital:
+            self.silent(error)
+        elif isinstance(error, ConnectionLost | RequestTimeout):
             self.forget()
-            raise
-        except RequestTimeout as error:
-            if is_vital:
-                self.silent(error)
-            else:
-                self.forget()
-            raise
+        if error is not None:
+            return error
         if not connection.throttled:
             self.forget()  # another broker may be the coordinator by now
-        raise RequestTimeout(
-            connection.why_late(type(request).NAME.removesuffix("Request"))
-        )
+        return RequestTimeout(connection.why_late(answer.api.removesuffix("Request")))
 
     def _give_up(self) -> None:
         # Of all that wait, the timer was set for the first.
         at, following = now(), inf
-        for answer, deadline in self._deadlines.items():
+        for answer in self._awaited:
             if answer.done():
                 continue
-            if deadline > at:
-                following = min(following, deadline)
-                continue
-            answer.set_exception(_GivenUp())
-            answer.exception()  # nobody asks again if the task was cancelled meanwhile
+            if answer.deadline > at:
+                following = min(following, answer.deadline)
+            else:
+                answer.set_result_later(None)
         if following != inf:
             self._timer.set(following)
 

@@ -1225,10 +1225,10 @@ class Core:
             raise UsageError("offsets are kept for a group: give a group_id")
         return self.committer
 
-    async def commit_for_user(
+    def commit_for_user(
         self, what: ToCommit | None, within: float, mark: HandedOut | None = None
-    ) -> None:
-        """Commit as ``Consumer.commit`` describes.
+    ) -> Coroutine[Any, Any, None]:
+        """Commit as ``Consumer.commit`` describes: what, is decided within this call.
 
         Args:
             what: what to commit.
@@ -1241,7 +1241,7 @@ class Core:
         except ClosedError:
             self._guard.check_closed(partitions or partitions_with_offsets(what))
             raise
-        await self.commit(self._named(what, partitions, mark), within)
+        return self.commit(self._named(what, partitions, mark), within)
 
     def _named(
         self,
@@ -1304,18 +1304,16 @@ class Core:
         if not commit.offsets:
             return
         ledger = self.reader.ledger
-        taken: list[TopicPartition] = []
+        call = committer.begin(commit.offsets, patience.time, patience.doubt)
         ledger.sent(commit)
         try:
-            await committer.commit(
-                commit.offsets,
-                timeout=patience.time,
-                doubt=patience.doubt,
-                on_taken=taken.extend,
-            )
+            # Mostly its request is on its way, and the answer commits all of it.
+            if call.answer is None or not committer.settle(call, await call.answer):
+                await committer.finish(call)
         finally:
+            committer.leave(call)
             ledger.answered(commit)
-            if taken:
+            if taken := call.taken:
                 # The loop had its turns while the broker's answer was awaited. A store
                 # may not have waited.
                 if self.config.offset_store is None:
@@ -1327,10 +1325,11 @@ class Core:
     def _committed(self, commit: Commit) -> None:
         self.reader.sync()
         self.reader.ledger.committed(commit)
-        for tp in commit.offsets:
-            self._places.pop(tp, None)
-        if self.reader.divider is not None:
-            self.reader.divider.committed()
+        if self._places:
+            for tp in commit.offsets:
+                self._places.pop(tp, None)
+        if (divider := self.reader.divider) is not None:
+            divider.committed()
 
     async def committed(
         self, partitions: Collection[TopicPartition] | None, within: float

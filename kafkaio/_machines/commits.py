@@ -84,8 +84,8 @@ class CommitQueue:
         self._limit = limit
         self._next = 0
         # Invariant: the offsets of each call that are not committed yet; never empty.
-        # The dicts are never changed: a request may have them.
-        self._rest: dict[int, dict[TopicPartition, OffsetAndMetadata]] = {}
+        # They are replaced and never changed: a request may have them.
+        self._rest: dict[int, Mapping[TopicPartition, OffsetAndMetadata]] = {}
 
     def __repr__(self) -> str:
         return f"<CommitQueue {len(self._rest)} calls>"
@@ -99,11 +99,11 @@ class CommitQueue:
         """Add a call behind all others. Returns its number.
 
         Args:
-            offsets: the offsets to commit; not empty.
+            offsets: the offsets to commit; not empty, and never changed afterwards.
         """
         number = self._next
         self._next += 1
-        self._rest[number] = dict(offsets)
+        self._rest[number] = offsets
         return number
 
     def withdraw(self, call: int) -> None:
@@ -164,20 +164,13 @@ class CommitQueue:
             outcomes.append(outcome)
         return outcomes
 
-    def committed(self, merge: Merge) -> list[tuple[int, Collection[TopicPartition]]]:
-        """Apply an answer that committed all of a request: each of its calls ends.
-
-        Args:
-            merge: the request.
+    def committed(self, call: int) -> Collection[TopicPartition] | None:
+        """Apply an answer that committed all of a request to one of its calls.
 
         Returns:
-            Each of its calls that was not withdrawn, with its partitions, in order.
+            The partitions that the call had left; None if it was withdrawn.
         """
-        return [
-            (call, rest)
-            for call in merge.calls
-            if (rest := self._rest.pop(call, None)) is not None
-        ]
+        return self._rest.pop(call, None)
 
 
 def _outcome(

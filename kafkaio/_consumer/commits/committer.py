@@ -20,7 +20,11 @@ from kafkaio._client.fanout import Results
 from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.commits.kafka import CommitMemberPort, KafkaOffsets
+from kafkaio._consumer.commits.kafka import (
+    CommitCall,
+    CommitMemberPort,
+    KafkaOffsets,
+)
 from kafkaio._consumer.stores.base import InKafka, bound, store_errors
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.membership.fence import Fence
@@ -32,6 +36,7 @@ from kafkaio.errors import (
     RebalanceInProgress,
     UsageError,
 )
+from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -83,12 +88,7 @@ class OffsetCommitter:
         self._kafka.member = member
 
     async def commit(
-        self,
-        offsets: _Offsets,
-        *,
-        timeout: float,
-        doubt: float = ASKED_FOR,
-        on_taken: Callable[[Collection[TopicPartition]], None] | None = None,
+        self, offsets: _Offsets, *, timeout: float, doubt: float = ASKED_FOR
     ) -> None:
         """Commit, after all commits called for before, or together with them.
 
@@ -104,8 +104,6 @@ class OffsetCommitter:
             timeout: seconds; failures that may pass are retried until then.
             doubt: seconds for partitions whose topic the coordinator does not know;
                 they are given up at once if the client's metadata lacks them, too.
-            on_taken: called before the call ends, however it ends, with partitions that
-                are committed, if there are some.
 
         Raises:
             PartitionLost: a partition is not assigned to this member (any more);
@@ -120,33 +118,65 @@ class OffsetCommitter:
             BrokerError: it was refused for another reason.
             ArgumentValueError: an offset is negative.
         """
+        if not offsets:
+            return
+        call = self.begin(dict(offsets), timeout, doubt)
+        try:
+            await self.finish(call)
+        finally:
+            self.leave(call)
+
+    def begin(self, offsets: _Offsets, timeout: float, doubt: float) -> CommitCall:
+        """Begin a commit as `commit` does it: its order is that of these calls.
+
+        `leave` has to follow, whatever happens, and before that `finish`; or `settle`
+        with the result of the ``answer`` of the call, if it has one, and `finish` only
+        if that says so.
+
+        Args:
+            offsets: as for `commit`; not empty, and never changed afterwards.
+            timeout: as for `commit`.
+            doubt: as for `commit`.
+
+        Raises:
+            PartitionLost: as in `commit`.
+            ArgumentValueError: as in `commit`.
+        """
         for tp, at in offsets.items():
             if at.offset < 0:  # a broker would accept it, and then have no offset
                 raise ArgumentValueError(
                     f"{tp.topic}-{tp.partition} has no offset {at.offset}"
                 )
-        if not offsets:
-            return
         # Before anything is awaited: the call is about the assignments of this moment.
         fence = self.fence(offsets)
         attempts = Attempts(
             self._what, self._policy, timeout, surfaced=(RebalanceInProgress,)
         )
+        call = CommitCall(offsets, fence, attempts, doubt)
         if self._store is None:
-            await self._kafka.commit(offsets, fence, attempts, doubt, on_taken)
-            return
-        # The lock is fair, so commits reach the store in the order of the calls.
-        with CancelScope(deadline=attempts.deadline) as waiting:
-            await self._lock.acquire()
-        if waiting.cancelled_caught:
-            raise attempts.expired()
-        try:
-            await self._commit_in_store(self._store, offsets, fence, attempts)
-        finally:
-            self._lock.release()
-        # A store takes all offsets of a call, or fails as a whole.
-        if on_taken is not None:
-            on_taken(offsets)
+            self._kafka.begin(call)
+        return call
+
+    def settle(self, call: CommitCall, reply: OffsetCommitResponse | None) -> bool:
+        """Take the answer of a call; return whether all is committed, and it has ended.
+
+        Args:
+            call: from `begin`.
+            reply: the result of its ``answer``.
+        """
+        return self._kafka.settle(call, reply)
+
+    async def finish(self, call: CommitCall) -> None:
+        """Wait until a call has ended; raises as `commit` does."""
+        if self._store is None:
+            await self._kafka.finish(call)
+        else:
+            await self._finish_in_store(self._store, call)
+
+    def leave(self, call: CommitCall) -> None:
+        """Forget a call, which has ended, or is given up."""
+        if self._store is None:
+            self._kafka.leave(call)
 
     async def fetch(
         self,
@@ -227,6 +257,20 @@ class OffsetCommitter:
 
     # ---- an offset store -------------------------------------------------------------
 
+    async def _finish_in_store(self, store: OffsetStore, call: CommitCall) -> None:
+        attempts = call.attempts
+        # The lock is fair, so commits reach the store in the order of the calls.
+        with CancelScope(deadline=attempts.deadline) as waiting:
+            await self._lock.acquire()
+        if waiting.cancelled_caught:
+            raise attempts.expired()
+        try:
+            await self._commit_in_store(store, call.offsets, call.fence, attempts)
+        finally:
+            self._lock.release()
+        # A store takes all offsets of a call, or fails as a whole.
+        call.taken = call.offsets
+
     async def _commit_in_store(
         self,
         store: OffsetStore,
@@ -271,7 +315,9 @@ class OffsetCommitter:
         # Kafka within a store of two has the fence and the time of the call.
         return InKafka(
             partial(self._kafka.fetch, attempts=attempts),
-            partial(self._kafka.commit, fence=fence, attempts=attempts),
+            lambda offsets: self._kafka.commit(
+                CommitCall(dict(offsets), fence, attempts)
+            ),
         )
 
     # ---- fencing ---------------------------------------------------------------------

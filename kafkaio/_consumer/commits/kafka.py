@@ -36,10 +36,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from kafkaio._client.committed import CommittedOffsets
-from kafkaio._client.coordination import CoordinatorRpc
+from kafkaio._client.coordination import Answer, CoordinatorRpc
 from kafkaio._client.fanout import Results
 from kafkaio._client.ports import ViewPort
 from kafkaio._client.retry import Attempts, RetryPolicy
@@ -53,6 +54,7 @@ from kafkaio._machines.commits import CommitAnswer, CommitQueue, Merge
 from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
 from kafkaio._machines.reactions import ReactionStep, reaction
+from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
@@ -138,37 +140,53 @@ class CommitMemberPort(Protocol):
         ...
 
 
-class _CommitCall:
-    """A call that waits: for its end, or until it is the sender."""
+class CommitCall:
+    """One call that commits: `KafkaOffsets.begin` begins it.
 
-    __slots__ = (
-        "_doubt",
-        "attempts",
-        "error",
-        "fence",
-        "has_ended",
-        "refused",
-        "taken",
-        "woken",
-    )
+    Args:
+        offsets: the offsets; not empty, and never changed.
+        fence: the assignments that the offsets belong to; None checks none.
+        attempts: the time that the call has.
+        doubt: seconds for partitions whose topic the coordinator does not know.
 
-    def __init__(self, fence: Fence | None, attempts: Attempts, doubt: float) -> None:
+    Attributes:
+        answer: of the request that it has sent and whose answer is not taken yet; None
+            for none.
+        taken: the partitions that are committed.
+    """
+
+    #: Whether nothing of it is left to be sent.
+    has_ended = False
+    #: Why all of it failed.
+    error: KafkaError | None = None
+    #: Its number in the queue; -1 before it is there.
+    number = -1
+    taken: Collection[TopicPartition] = ()
+    #: Why each of its other partitions was refused; replaced, and not changed.
+    refused: Mapping[TopicPartition, tuple[int, _ErrorText]] = MappingProxyType({})
+    # None while nobody waits: a call that sends at once never does.
+    woken: asyncio.Event | None = None
+    # The request that it has sent: its answer, what it carries, for whom, and when.
+    answer: Answer[OffsetCommitResponse] | None = None
+    merge: Merge
+    identity: GroupMetadata
+    sent_at: float
+
+    def __init__(
+        self,
+        offsets: _Offsets,
+        fence: Fence | None,
+        attempts: Attempts,
+        doubt: float = ASKED_FOR,
+    ) -> None:
+        self.offsets = offsets
         self.fence = fence
         self.attempts = attempts
         self._doubt: Doubt | float = doubt
-        # None while nobody waits: a call that sends at once never does.
-        self.woken: asyncio.Event | None = None
-        self.has_ended = False
-        # Why the whole call failed; and why each partition was refused.
-        self.error: KafkaError | None = None
-        self.refused: dict[TopicPartition, tuple[int, _ErrorText]] = {}
-        self.taken: list[TopicPartition] = []
 
     def end(self) -> None:
+        """Note that nothing of it is left to be sent."""
         self.has_ended = True
-        self.wake()
-
-    def wake(self) -> None:
         if self.woken is not None:
             self.woken.set()
 
@@ -217,69 +235,100 @@ class KafkaOffsets:
         self._messages = CommitRequests()
         # Invariant: the calls in the queue, in its order, and those that have ended and
         # whose tasks have not noticed yet.
-        self._calls: dict[int, _CommitCall] = {}
+        self._calls: dict[int, CommitCall] = {}
         # Invariant: None only if no call waits.
-        self._sender: _CommitCall | None = None
+        self._sender: CommitCall | None = None
         # The requests that failed one after the other, and when the next may be sent;
-        # it has no deadline, each call has one of its own.
+        # it has no deadline, each call has one of its own. Invariant: no failure if no
+        # call waits.
         self._requests = Attempts(
             f"a commit to {rpc.name}",
             RetryPolicy.from_config(config, observer),
         )
 
-    async def commit(
-        self,
-        offsets: _Offsets,
-        fence: Fence | None,
-        attempts: Attempts,
-        doubt: float = ASKED_FOR,
-        on_taken: Callable[[Collection[TopicPartition]], None] | None = None,
-    ) -> None:
-        """Commit, in the order of the calls; see `OffsetCommitter.commit`.
+    async def commit(self, call: CommitCall) -> None:
+        """Commit, in the order of the calls; see `OffsetCommitter.commit`."""
+        self.begin(call)
+        try:
+            await self.finish(call)
+        finally:
+            self.leave(call)
+
+    def begin(self, call: CommitCall) -> None:
+        """Take a call in, behind all others; it may send its request at once.
+
+        `finish` waits for its end, and `leave` has to follow, whatever happens. A call
+        that has an ``answer`` may wait for that, and pass it to `settle`: this is all
+        that most calls need.
+        """
+        call.number = self._queue.add(call.offsets)
+        self._calls[call.number] = call
+        if self._sender is not None:
+            return
+        self._sender = call
+        connection = self._rpc.at_hand(ConnectionClass.SHARED)
+        if connection is not None and (call.fence is None or call.fence.lost() is None):
+            try:
+                self._submit(call, connection)
+            except BaseException:
+                self.leave(call)  # the caller does not: this has not returned
+                raise
+
+    def settle(self, call: CommitCall, reply: OffsetCommitResponse | None) -> bool:
+        """Take an answer that committed all; any other one is left to `finish`.
 
         Args:
-            offsets: the offsets; not empty.
-            fence: the assignments that the offsets belong to; None checks none.
-            attempts: the time that the call has.
-            doubt: seconds for partitions whose topic the coordinator does not know.
-            on_taken: called before the call ends, however it ends, with the partitions
-                that are committed.
+            call: it has sent its first request.
+            reply: the answer that it has waited for.
+
+        Returns:
+            Whether the call has ended, as committed.
         """
-        call = _CommitCall(fence, attempts, doubt)
-        number = self._queue.add(offsets)
-        self._calls[number] = call
-        try:
-            if may_send := self._sender is None:
-                self._sender = call
-            else:
-                may_send = await self._wait_turn(call)
-            while may_send and (
-                self._requests.due == 0.0 or await self._is_due(attempts)
-            ):
-                await self._send(call)
-                may_send = not call.has_ended and now() < attempts.deadline
-            if not call.has_ended:
-                call.error = self._expired(call, offsets)
-        finally:
-            if not call.has_ended:
-                self._queue.withdraw(number)
-            del self._calls[number]
-            self._pass_on(call)
-            if on_taken is not None and call.taken:
-                on_taken(call.taken)
+        if reply is None or not self._messages.has_committed(reply):
+            return False
+        self._committed(call)
+        return True
+
+    async def finish(self, call: CommitCall) -> None:
+        """Wait until a call has ended, and raise what it failed with."""
+        if call.answer is not None:
+            await self._receive(call)
+            may_send = self._may_send(call)
+        else:
+            may_send = self._sender is call or await self._wait_turn(call)
+        while may_send and (
+            self._requests.due == 0.0 or await self._is_due(call.attempts)
+        ):
+            await self._send(call)
+            may_send = self._may_send(call)
+        if not call.has_ended:
+            call.error = self._expired(call)
         if call.error is not None or call.refused:
             self._raise(call)
 
-    async def _wait_turn(self, call: _CommitCall) -> bool:
-        # Whether the call is the sender now; else it has ended, or its time is over.
-        woken = call.woken = asyncio.Event()
-        with CancelScope(deadline=call.attempts.deadline):
-            await woken.wait()
+    def leave(self, call: CommitCall) -> None:
+        """Forget a call: it has ended, or is given up."""
+        if not call.has_ended:
+            self._queue.withdraw(call.number)
+        del self._calls[call.number]
+        if self._sender is call:
+            self._sender = None
+            if self._calls or self._requests.failures:
+                self._pass_on()
+
+    def _may_send(self, call: CommitCall) -> bool:
+        # Whether it is the sender and goes on; else it has ended, or its time is over.
         return (
             self._sender is call
             and not call.has_ended
             and now() < call.attempts.deadline
         )
+
+    async def _wait_turn(self, call: CommitCall) -> bool:
+        woken = call.woken = asyncio.Event()
+        with CancelScope(deadline=call.attempts.deadline):
+            await woken.wait()
+        return self._may_send(call)
 
     async def _is_due(self, attempts: Attempts) -> bool:
         # Wait for the back-off after a failure. False if that ends after the deadline.
@@ -289,13 +338,13 @@ class KafkaOffsets:
         await self._requests.wait()
         return True
 
-    def _expired(self, call: _CommitCall, offsets: _Offsets) -> KafkaError:
+    def _expired(self, call: CommitCall) -> KafkaError:
         done = {*call.taken, *call.refused}
-        left = _names(tp for tp in sorted(offsets) if tp not in done)
+        left = _names(tp for tp in sorted(call.offsets) if tp not in done)
         call.attempts.what = f"a commit of {left} to {self._rpc.name}"
         return self._rpc.expired(call.attempts)
 
-    def _raise(self, call: _CommitCall) -> None:
+    def _raise(self, call: CommitCall) -> None:
         errors = [] if call.error is None else [call.error]
         kinds = dict.fromkeys(call.refused.values())
         errors += [self._refusal(call.refused, kind) for kind in kinds]
@@ -303,23 +352,20 @@ class KafkaOffsets:
             errors[0].add_note(f"and another: {other}")
         raise errors[0]
 
-    def _pass_on(self, call: _CommitCall) -> None:
-        if self._sender is not call:
-            return
+    def _pass_on(self) -> None:
         for other in self._calls.values():
             if not other.has_ended:
                 self._sender = other
-                other.wake()
+                if other.woken is not None:
+                    other.woken.set()
                 return
         # The next call begins without the back-off of this one.
-        self._sender = None
-        if self._requests.failures:
-            self._requests.succeeded()
+        self._requests.succeeded()
 
     # ---- a request -------------------------------------------------------------------
 
-    async def _send(self, sender: _CommitCall) -> None:
-        """Send one request for the calls that wait.
+    async def _send(self, sender: CommitCall) -> None:
+        """Send one request for the calls that wait, and take its answer.
 
         Raises:
             KafkaError: a failure for good that concerns no partition in particular:
@@ -327,48 +373,63 @@ class KafkaOffsets:
         """
         if self._ends_lost(sender):
             return
-        attempts = sender.attempts
-        try:
-            connection = self._rpc.at_hand(ConnectionClass.SHARED)
-            if connection is None:
-                connection = await self._rpc.connection(
-                    ConnectionClass.SHARED,
-                    now() + attempts.to_connect(self._request_timeout),
-                )
-                # This may have taken long: assignments count as they are now.
-                if self._ends_lost(sender):
-                    return
-            # Nothing is awaited between the last look at the fences and the request.
-            identity, merge = self._identity(), self._queue.merge()
-            request = self._messages.make(identity, merge.offsets)
-            clock = connection.clock
-            sent_at = clock()
-            # A call that gives up leaves its request in flight, so that a later commit
-            # takes effect after it. On another connection it could be overtaken, and
-            # would then move the committed offsets back.
-            reply = await self._rpc.call_on(
-                connection,
-                request,
-                timeout=self._request_timeout,
-                max_version=MAX_VERSION,
-                deadline=attempts.deadline,
-                last=self._messages.last,
-            )
-        except KafkaError as error:
-            if not error.retriable:
-                raise
-            for number in self._queue.calls:
-                self._calls[number].attempts.note(error)
-            self._requests.failed(error)
-        else:
-            seconds = clock() - sent_at
-            # The request is still this one: the next is made by the sender after this.
-            if self._messages.has_committed(reply):
-                self._committed(merge, seconds)
-            else:
-                self._settle(merge, reply, identity, seconds)
+        connection = self._rpc.at_hand(ConnectionClass.SHARED)
+        if connection is None:
+            by = now() + sender.attempts.to_connect(self._request_timeout)
+            try:
+                connection = await self._rpc.connection(ConnectionClass.SHARED, by)
+            except KafkaError as error:
+                self._failed(error)
+                return
+            # This may have taken long: assignments count as they are now.
+            if self._ends_lost(sender):
+                return
+        self._submit(sender, connection)
+        await self._receive(sender)
 
-    def _ends_lost(self, sender: _CommitCall) -> bool:
+    def _submit(self, sender: CommitCall, connection: Connection) -> None:
+        # Nothing is awaited between the last look at the fences and the request.
+        sender.identity, sender.merge = self._identity(), self._queue.merge()
+        request = self._messages.make(sender.identity, sender.merge.offsets)
+        sender.sent_at = connection.clock()
+        # A call that gives up leaves its request in flight, so that a later commit
+        # takes effect after it. On another connection it could be overtaken, and would
+        # then move the committed offsets back.
+        sender.answer = self._rpc.send(
+            connection,
+            request,
+            timeout=self._request_timeout,
+            max_version=MAX_VERSION,
+            deadline=sender.attempts.deadline,
+            last=self._messages.last,
+        )
+
+    async def _receive(self, sender: CommitCall) -> None:
+        """Take the answer to the request that the sender has sent.
+
+        Raises:
+            KafkaError: as `_send` does.
+        """
+        answer = sender.answer
+        assert answer is not None
+        reply = await answer
+        if reply is None:
+            sender.answer = None
+            self._failed(self._rpc.failure_of(answer))
+        # The request is still this one: the next is made by the sender after this.
+        elif self._messages.has_committed(reply):
+            self._committed(sender)
+        else:
+            self._settle(sender, reply)
+
+    def _failed(self, error: Exception) -> None:
+        if not isinstance(error, KafkaError) or not error.retriable:
+            raise error
+        for number in self._queue.calls:
+            self._calls[number].attempts.note(error)
+        self._requests.failed(error)
+
+    def _ends_lost(self, sender: CommitCall) -> bool:
         """End the calls whose assignments have ended.
 
         Returns:
@@ -401,32 +462,35 @@ class KafkaOffsets:
 
     # ---- its answer ------------------------------------------------------------------
 
-    def _committed(self, merge: Merge, seconds: float) -> None:
+    def _committed(self, sender: CommitCall) -> None:
         # The same as `_settle` for an answer without any refusal, as nearly all are.
-        if self._reports:
-            self._observer.offsets_committed(merge.offsets, seconds)
-        for number, partitions in self._queue.committed(merge):
+        self._taken(sender, sender.merge.offsets)
+        for number in sender.merge.calls:
+            partitions = self._queue.committed(number)
+            if partitions is None:
+                continue
             call = self._calls[number]
-            call.taken += partitions
+            call.taken = [*call.taken, *partitions] if call.taken else partitions
             call.end()
         if self._requests.failures:
             self._requests.succeeded()
 
-    def _settle(
-        self,
-        merge: Merge,
-        reply: OffsetCommitResponse,
-        identity: GroupMetadata,
-        seconds: float,
-    ) -> None:
+    def _taken(self, sender: CommitCall, offsets: _Offsets) -> None:
+        # The answer has come, and says that these offsets are committed.
+        answer, sender.answer = sender.answer, None
+        if self._reports and offsets and answer is not None:
+            seconds = answer.connection.clock() - sender.sent_at
+            self._observer.offsets_committed(offsets, seconds)
+
+    def _settle(self, sender: CommitCall, reply: OffsetCommitResponse) -> None:
+        merge, identity = sender.merge, sender.identity
         answered = commit_codes(reply)
         codes = {
             tp: answered.get(tp, ErrorCode.UNKNOWN_SERVER_ERROR)
             for tp in sorted(merge.offsets)
         }
         taken = {tp: merge.offsets[tp] for tp in codes if codes[tp] == ErrorCode.NONE}
-        if taken and self._reports:
-            self._observer.offsets_committed(taken, seconds)
+        self._taken(sender, taken)
         verdicts = {
             code: self._verdict(code, identity)
             for code in dict.fromkeys(codes.values())
@@ -444,9 +508,11 @@ class KafkaOffsets:
         failure: KafkaError | None = None
         for outcome in self._queue.answered(merge, answers, giving_up):
             call = self._calls[outcome.call]
-            call.taken += outcome.committed
-            for tp in outcome.refused:
-                call.refused[tp] = codes[tp], verdicts[codes[tp]][1]
+            call.taken = [*call.taken, *outcome.committed]
+            refused = {
+                tp: (codes[tp], verdicts[codes[tp]][1]) for tp in outcome.refused
+            }
+            call.refused = {**call.refused, **refused}
             if outcome.waits:
                 failure = self._passing(outcome.waits, codes, verdicts)
                 call.attempts.note(failure)

@@ -175,6 +175,57 @@ async def test_commits_take_effect_in_the_order_of_the_calls() -> None:
 
 
 @virtual
+async def test_a_commit_that_fails_as_it_begins_holds_up_no_other() -> None:
+    broken = [False]
+
+    def identity() -> GroupMetadata:
+        if broken[0]:
+            raise ArithmeticError
+        return GroupMetadata(group_id="g")
+
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        config = ConsumerConfig(
+            bootstrap_servers=cluster.bootstrap_servers, group_id="g"
+        )
+        async with Client.from_config(config, dial=cluster.dial) as client:
+            committer = OffsetCommitter(client._cluster, config, identity)
+            await committer.commit({A: at(1)}, timeout=5)
+            broken[0] = True
+            with pytest.raises(ArithmeticError):
+                await committer.commit({A: at(2)}, timeout=5)
+            broken[0] = False
+            await committer.commit({A: at(3)}, timeout=5)
+        assert group.offsets == {A: at(3)}
+        group.close()
+
+
+@virtual
+async def test_a_cancelled_commit_leaves_its_request_and_holds_up_no_other() -> None:
+    async with FakeCluster(topics={"t": 2}) as cluster:
+        group = FakeGroup(cluster)
+        async with alone(cluster) as committer:
+            await committer.commit({A: at(1)}, timeout=5)
+            gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+            begun = asyncio.ensure_future(committer.commit({A: at(2)}, timeout=50))
+            await until(lambda: gate.waiting == 1)
+            begun.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await begun
+            cluster.reset(ApiKey.OFFSET_COMMIT)
+            cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
+            following = asyncio.ensure_future(committer.commit({B: at(3)}, timeout=50))
+            await asyncio.sleep(0)
+            gate.release()
+            await following
+        assert group.offsets[B] == at(3)
+        sent = cluster.requests(OffsetCommitRequest)
+        # Nothing of the cancelled call is sent again.
+        assert [len(each.topics[0].partitions) for each in sent] == [1, 1, 1]
+        group.close()
+
+
+@virtual
 async def test_commits_called_at_once_go_out_together() -> None:
     async with FakeCluster(topics={"t": 2}) as cluster:
         group = FakeGroup(cluster)
