@@ -46,7 +46,6 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._framing import LENGTH_SIZE
-from kafkaio.protocol._headers import RequestKind
 from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 from kafkaio.types import Broker
@@ -369,7 +368,11 @@ class Connection:
             reply.set_exception(error)
             return
         self._waiters[ticket] = reply
-        self._sent(kind)
+        self._requests += 1
+        self._flush()
+        self._observer.request_sent(
+            kind.api, kind.version, self.node_id, self._pipeline.last_size
+        )
 
     def withdraw(self, reply: ReplyPort) -> bool:
         """Forget a request that a throttle or a new login still holds back.
@@ -417,9 +420,6 @@ class Connection:
         """
         kind = self._machine.kind_of(type(request), max_version)
         self._pipeline.send_oneway(request, kind, now=self.clock())
-        self._sent(kind)
-
-    def _sent(self, kind: RequestKind[Response]) -> None:
         self._requests += 1
         self._flush()
         self._observer.request_sent(

@@ -38,7 +38,7 @@ class FrameSinkPort(Protocol):
 class TransportPort(Protocol):
     """A connected stream."""
 
-    def write(self, parts: Sequence[Buffer]) -> None:
+    def write(self, parts: Sequence[Buffer], /) -> None:
         """Send frames with their lengths; never blocks. Does nothing once closed.
 
         The buffers are not copied: they must not change afterwards.
@@ -104,8 +104,8 @@ class Dial(Protocol):
         """
 
 
-def _drop(frame: Buffer) -> None:
-    del frame
+def _drop(what: Buffer | Sequence[Buffer]) -> None:
+    del what
 
 
 class TcpTransport(asyncio.BufferedProtocol):
@@ -117,7 +117,12 @@ class TcpTransport(asyncio.BufferedProtocol):
         large: decides on large frames; None accepts all.
         address: ``host:port`` of the peer, for errors.
         is_over_tls: whether its own transport is a `TlsLayer`, which buffers itself.
+
+    Attributes:
+        write: see `TransportPort`. It is that of the output itself while there is one.
     """
+
+    write: Callable[[Sequence[Buffer]], None]
 
     def __init__(
         self,
@@ -136,6 +141,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         self._is_over_tls = is_over_tls
         # The transport, if that is one of TLS.
         self._output: Output | asyncio.Transport | None = None
+        self.write = _drop
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
         # its connection, and its other methods raise afterwards. So end it only once.
@@ -156,6 +162,7 @@ class TcpTransport(asyncio.BufferedProtocol):
             self._output = made
         else:
             self._output = Output(made, self._write_failed)
+        self.write = self._output.writelines
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -184,7 +191,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         self._transport = None
         if isinstance(self._output, Output):
             self._output.drop()
-        self._output = None
+        self._output, self.write = None, _drop
         # The first cause counts: after `abort`, asyncio reports none.
         self._broken = self._broken or exc
         self._frames.close()
@@ -193,15 +200,10 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     # ---- Transport ---------------------------------------------------------------
 
-    def write(self, parts: Sequence[Buffer]) -> None:
-        """See Transport."""
-        if self._output is not None and not self._is_ending:
-            self._output.writelines(parts)
-
     def close(self) -> None:
         """See Transport."""
         if self._output is not None and not self._is_ending:
-            self._is_ending = True
+            self._is_ending, self.write = True, _drop
             if self._output.get_write_buffer_size():
                 self._frames.deliver = _drop
             self._output.close()
@@ -209,7 +211,7 @@ class TcpTransport(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """See Transport."""
         if self._output is not None:
-            self._is_ending = True
+            self._is_ending, self.write = True, _drop
             self._output.abort()
 
     def limit_frames(self, size: int) -> None:

@@ -256,7 +256,10 @@ class ConnectionMachine:
                 return self._undecodable(ticket, error)
             if last is not None:
                 last.keep(kind.version, frame, response)
-        return self._answered(ticket, response, len(frame), now)
+        if getattr(response, "throttle_time_ms", 0):
+            return self._answered(ticket, response, len(frame), now)
+        # As the class does: every request needs one, and its constructor is Python.
+        return tuple.__new__(ReceivedAnswer, (ticket, response, 0.0, len(frame)))
 
     def decode(self, now: float) -> ReceivedAnswer | Closing | None:
         """Decode one slice of the oldest large answer; there must be one.
@@ -292,14 +295,11 @@ class ConnectionMachine:
     def _answered(
         self, ticket: AnyTicket, response: Response, size: int, now: float
     ) -> ReceivedAnswer:
-        seconds = 0.0
-        if getattr(response, "throttle_time_ms", 0):
-            version, longest = ticket.kind.version, self._identity.max_throttle
-            seconds = pause_after(response, version, longest)
+        version, longest = ticket.kind.version, self._identity.max_throttle
+        seconds = pause_after(response, version, longest)
         if seconds:
             self.pipeline.pause(seconds, now)
-        # As the class does: every request needs one, and its constructor is Python.
-        return tuple.__new__(ReceivedAnswer, (ticket, response, seconds, size))
+        return ReceivedAnswer(ticket, response, seconds, size)
 
     def expire(self, now: float) -> Closing | Renewal | None:
         """Act on the time: release requests that were held back, end overdue ones.

@@ -86,11 +86,6 @@ class Ticket(Generic[ResponseT]):
 AnyTicket: TypeAlias = Ticket[Response]
 
 
-def next_id(last: int) -> int:
-    """The correlation id after ``last``; none of the reserved ones."""
-    return last + 1 if last + 1 < RESERVED_IDS else 0
-
-
 def next_reserved_id(last: int) -> int:
     """The reserved id after ``last``."""
     return last + 1 if RESERVED_IDS <= last < _LAST_ID else RESERVED_IDS
@@ -124,8 +119,8 @@ class Pipeline:
         "_held",
         "_idle_timeout",
         "_in_flight",
+        "_last_id",
         "_last_reserved_id",
-        "_next_id",
         "hold_from",
         "last_size",
         "last_used",
@@ -140,7 +135,7 @@ class Pipeline:
     ) -> None:
         self._client_id = client_id
         self._idle_timeout = idle_timeout
-        self._next_id = next_id(last_id)
+        self._last_id = last_id
         self._last_reserved_id = _LAST_ID
         self.last_used = now
         self.last_size = 0
@@ -168,11 +163,7 @@ class Pipeline:
     def kind(
         self, request_type: type[Request[ResponseT]], version: int
     ) -> RequestKind[ResponseT]:
-        """Return the kind of a request, to be passed to `send`.
-
-        Raises:
-            UnsupportedVersion: the request has no such version.
-        """
+        """Return the kind of a request, to be passed to `send`."""
         return request_kind(request_type, version, self._client_id)
 
     def send(
@@ -190,10 +181,12 @@ class Pipeline:
             UnsupportedVersion: the version cannot carry what is set.
             ProtocolError: a value has the wrong type or is out of range.
         """
-        correlation_id, throttled_until = self._next_id, self.throttled_until
+        correlation_id, throttled_until = self._last_id + 1, self.throttled_until
+        if correlation_id == RESERVED_IDS:
+            correlation_id = 0
         parts = kind.encode(request, correlation_id)
         # Only now: a request that cannot be encoded must not use up an id.
-        self._next_id = next_id(correlation_id)
+        self._last_id = correlation_id
         size = self.last_size = len(parts[0]) if len(parts) == 1 else _size(parts)
         self.last_used = now
         deadline = max(now, throttled_until) + timeout

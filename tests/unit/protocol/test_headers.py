@@ -118,9 +118,27 @@ def test_a_request_that_does_not_fit_leaves_its_kind_as_it_was() -> None:
     assert decoded == request
 
 
-def test_a_kind_has_a_version_of_its_request() -> None:
+def test_a_kind_of_a_version_that_does_not_exist_encodes_nothing() -> None:
+    kind = headers.request_kind(HeartbeatRequest, 99, "c")
     with pytest.raises(UnsupportedVersion, match="not 99"):
-        headers.request_kind(HeartbeatRequest, 99, "c")
+        kind.encode(HeartbeatRequest(), 1)
+
+
+def test_a_kind_decodes_what_decode_response_does() -> None:
+    kind = headers.request_kind(HeartbeatRequest, 4, "c")
+    body = encode(HeartbeatResponse(error_code=1), 4)
+    for frame in (b"\0\0\0\1\0" + body, b"\0\0\0\1" + b"\1\5\2ab" + body):
+        for _ in range(3):
+            assert kind.decode(frame) == HeartbeatResponse(error_code=1)
+    for frame, match in (
+        (b"\0\0\0\1", "cut off"),
+        (b"\0\0\0\1\0" + body[:-1], "cannot be read"),
+        (b"\0\0\0\1\0" + body + b"abc", "3 bytes are left over"),
+    ):
+        with pytest.raises(ProtocolError, match=match):
+            kind.decode(frame)
+    # One byte that says nothing, as some servers write it.
+    assert kind.decode(b"\0\0\0\1\0" + body + b"\0").error_code == 1
 
 
 def test_a_broker_that_does_not_know_our_api_versions() -> None:
