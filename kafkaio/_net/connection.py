@@ -195,7 +195,7 @@ class Connection:
         self._closing: TransportPort | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer = Timer(self._expire)
-        self._requests = self._bytes_sent = 0
+        self._requests = 0
         # Requests without an answer when the connection ended; None before that.
         self._unanswered: int | None = None
         #: Whether the broker hung up in the way in which brokers reject clients: during
@@ -290,7 +290,7 @@ class Connection:
             state=self._machine.state.name,
             in_flight=self.in_flight,
             requests=self._requests,
-            bytes_sent=self._bytes_sent,
+            bytes_sent=self._pipeline.written,
             bytes_received=0 if transport is None else transport.received,
             bytes_unsent=0 if transport is None else transport.unsent,
             throttled=self.throttled,
@@ -358,16 +358,22 @@ class Connection:
             max_version: as for ``submit``.
             last: as for ``submit``.
         """
+        kind = self._machine.kinds.get((type(request), max_version))
         try:
-            version = self._machine.version_for(type(request), max_version)
+            if kind is None:
+                kind = self._machine.kind_of(type(request), max_version)
             ticket = self._pipeline.send(
-                request, version, now=self._loop.time(), timeout=timeout, last=last
+                request, kind, now=self.clock(), timeout=timeout, last=last
             )
         except KafkaError as error:
             reply.set_exception(error)
             return
         self._waiters[ticket] = reply
-        self._sent(request, version)
+        self._requests += 1
+        self._flush()
+        self._observer.request_sent(
+            kind.api, kind.version, self.node_id, self._pipeline.last_size
+        )
 
     def withdraw(self, reply: ReplyPort) -> bool:
         """Forget a request that a throttle or a new login still holds back.
@@ -413,16 +419,13 @@ class Connection:
             ConnectionLost: the connection is closed.
             UnsupportedVersion: the broker knows no version that can carry it.
         """
-        version = self._machine.version_for(type(request), max_version)
-        self._pipeline.send_oneway(request, version, now=self._loop.time())
-        self._sent(request, version)
-
-    def _sent(self, request: Request[Response], version: int) -> None:
+        kind = self._machine.kind_of(type(request), max_version)
+        self._pipeline.send_oneway(request, kind, now=self.clock())
         self._requests += 1
         self._flush()
-        api = request.NAME.removesuffix("Request")
-        size = self._pipeline.last_size
-        self._observer.request_sent(api, version, self.node_id, size)
+        self._observer.request_sent(
+            kind.api, kind.version, self.node_id, self._pipeline.last_size
+        )
 
     # ---- life --------------------------------------------------------------------
 
@@ -541,7 +544,7 @@ class Connection:
 
     def frame_received(self, frame: Buffer) -> None:
         """See `FrameSinkPort`."""
-        at = self._loop.time()
+        at = self.clock()
         outcome = self._machine.receive(frame, at)
         if isinstance(outcome, ReceivedAnswer):
             self._answer(outcome, at)
@@ -715,24 +718,27 @@ class Connection:
 
     def _flush(self) -> None:
         """Write the machine's output, and set the timer for its next deadline."""
-        output = self._pipeline.take_output()
-        if output and self._transport is not None:
-            self._transport.write(output)
-            self._bytes_sent += sum(map(len, output))
-        deadline = self._pipeline.next_deadline
+        pipeline = self._pipeline
+        if output := pipeline.output:
+            pipeline.output = []
+            if self._transport is not None:
+                self._transport.write(output)
+        deadline = pipeline.next_deadline
         if deadline is not None and deadline < self._timer.when:
             self._timer.set(deadline)
 
     def _answer(self, answer: ReceivedAnswer, at: float) -> None:
         ticket = answer.ticket
-        future = self._waiters.pop(ticket)
-        api = ticket.response_type.NAME.removesuffix("Response")
-        taken = at - ticket.sent_at
+        future, kind = self._waiters.pop(ticket), ticket.kind
         self._observer.request_answered(
-            api, ticket.version, self.node_id, taken, answer.size + LENGTH_SIZE
+            kind.api,
+            kind.version,
+            self.node_id,
+            at - ticket.sent_at,
+            answer.size + LENGTH_SIZE,
         )
         if answer.throttled:
-            self._observer.throttled(self.node_id, answer.throttled, api)
+            self._observer.throttled(self.node_id, answer.throttled, kind.api)
         if not future.done():  # its caller was not cancelled
             future.set_result(answer.response)
         if self._machine.is_retired and not self._machine.is_busy:

@@ -106,6 +106,23 @@ def decode(
     return found
 
 
+def compiled_encoder(message: type[Message], version: int) -> Encoder | None:
+    """Return the function that encodes a class at one version; None before it is used.
+
+    For callers that encode one class again and again. What goes wrong in it is said by
+    ``encode_into``, called with the same message.
+    """
+    return _ENCODERS.get((message, version))
+
+
+def compiled_decoder(message: type[Message], version: int) -> Decoder | None:
+    """Return the function that decodes a class at one version; None before it is used.
+
+    The same holds as for ``compiled_encoder``, with ``decode``.
+    """
+    return _DECODERS.get((message, version))
+
+
 def decode_in_slices(
     message: type[MessageT],
     version: int,

@@ -17,11 +17,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator
 from functools import lru_cache
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from kafkaio._generic import Generic
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._api_keys import ApiKey, request_type
-from kafkaio.protocol._codec import decode, decode_from, decode_in_slices, encode_into
+from kafkaio.protocol._codec import (
+    compiled_decoder,
+    compiled_encoder,
+    decode,
+    decode_from,
+    decode_in_slices,
+    encode_into,
+)
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Buffer, Request, Response
 from kafkaio.protocol._primitives import nullable_string, skip_tags
@@ -51,7 +59,6 @@ def encode_request_header(
     return _FIXED.pack(api_key, version, correlation_id) + rest
 
 
-@lru_cache(maxsize=512)  # a process uses few, and one with each request
 def _blank(api_key: int, version: int, client_id: str | None) -> bytes:
     """The header of a request, with zeros where ``_REQUEST`` writes its fields."""
     tags = b"\0" if request_type(api_key).is_flexible(version) else b""
@@ -78,15 +85,112 @@ def encode_request_parts(
 
     The record data must not change until the buffers have been sent.
     """
-    api_key = request.API_KEY
-    # A copy of the template: one for each request, so that requests can be encoded side
-    # by side.
-    first = bytearray(_blank(api_key, version, client_id))
-    parts = encode_into(request, version, first)
-    # Last, when the length is known; it does not count itself.
-    size = sum(map(len, parts)) - _LENGTH.size
-    _REQUEST.pack_into(first, 0, size, api_key, version, correlation_id)
-    return parts
+    kind = request_kind(type(request), version, client_id)
+    return kind.encode(request, correlation_id)
+
+
+class RequestKind(Generic[ResponseT]):
+    """A class of requests at one version, with the answers to it, for one client id.
+
+    It holds what all requests of the kind have in common: header, encoder and decoder.
+    A client sends the same few again and again, so that looking these up for each of
+    them would take as long as using them. Made by `request_kind`.
+
+    Args:
+        request_type: the class of the requests.
+        version: the version of requests and answers.
+        client_id: the client id in the headers.
+
+    Attributes:
+        api: the name of both, such as ``Produce``.
+        response_type: the class of the answers.
+        version: the version of requests and answers.
+
+    Raises:
+        ProtocolError: if the client id is too long.
+    """
+
+    __slots__ = (
+        "_api_key",
+        "_blank",
+        "_body",
+        "_decoder",
+        "_encoder",
+        "_request_type",
+        "api",
+        "response_type",
+        "version",
+    )
+
+    def __init__(
+        self,
+        request_type: type[Request[ResponseT]],
+        version: int,
+        client_id: str | None,
+    ) -> None:
+        self._request_type = request_type
+        self._api_key = api_key = request_type.API_KEY
+        self._blank = _blank(api_key, version, client_id)
+        # Where the body of an answer begins, behind an empty section of tagged fields.
+        self._body = _LENGTH.size + _has_tags(api_key, version)
+        # None until they are compiled; until then, and where they fail, the general way
+        # is taken, which also says what is wrong.
+        self._encoder = compiled_encoder(request_type, version)
+        self._decoder = compiled_decoder(request_type.response_type(), version)
+        self.api: Final = request_type.NAME.removesuffix("Request")
+        self.response_type: Final = request_type.response_type()
+        self.version: Final = version
+
+    def encode(self, request: Request[Response], correlation_id: int) -> list[Buffer]:
+        """Return the frame of a request; see ``encode_request_parts``."""
+        # A copy of the template: one for each request, so that requests can be encoded
+        # side by side.
+        first = bytearray(self._blank)
+        parts: list[Buffer] = []
+        try:
+            if self._encoder is not None:
+                self._encoder(request, first, parts)
+        except Exception:  # noqa: BLE001 - raised below
+            first, parts = bytearray(self._blank), []
+        if not parts:
+            parts = encode_into(request, self.version, first)
+            self._encoder = compiled_encoder(self._request_type, self.version)
+        # Last, when the length is known; it does not count itself.
+        size = len(first) if len(parts) == 1 else sum(map(len, parts))
+        _REQUEST.pack_into(
+            first, 0, size - 4, self._api_key, self.version, correlation_id
+        )
+        return parts
+
+    def decode(self, frame: Buffer) -> ResponseT:
+        """Return the answer in a frame; see ``decode_response``."""
+        body, end, decoder = self._body, len(frame), self._decoder
+        if decoder is not None and (body == _LENGTH.size or frame[4:5] == b"\0"):
+            try:
+                response, position = decoder(frame, body, end)
+                if position == end:
+                    assert isinstance(response, self.response_type)
+                    return response
+            except Exception:  # noqa: BLE001, S110 - raised below
+                pass
+        found = decode_response(self.response_type, self.version, frame)
+        self._decoder = compiled_decoder(self.response_type, self.version)
+        return found
+
+
+_cached_kind = lru_cache(maxsize=512)(RequestKind)  # a process uses few
+
+
+def request_kind(
+    request_type: type[Request[ResponseT]], version: int, client_id: str | None
+) -> RequestKind[ResponseT]:
+    """Return the kind; the same one for all connections.
+
+    Raises:
+        ProtocolError: if the client id is too long.
+    """
+    # mypy takes the hash of a class for that of its objects.
+    return _cached_kind(request_type, version, client_id)  # type: ignore[arg-type]
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
@@ -227,7 +331,6 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Request[Response]]:
     return header, decode(kind, header.request_api_version, frame, position)
 
 
-@lru_cache(maxsize=512)  # as few as of `_blank`
 def _has_tags(api_key: int, version: int) -> bool:
     response = request_type(api_key).response_type()
     return api_key != ApiKey.API_VERSIONS and response.is_flexible(version)

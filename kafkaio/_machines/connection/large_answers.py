@@ -118,11 +118,11 @@ def _read(
 ) -> Generator[None, None, Response]:
     """Decode an answer, and check its numbers, in slices."""
     response = yield from decode_response_in_slices(
-        ticket.response_type, ticket.version, frame, max_memory=max_memory
+        ticket.kind.response_type, ticket.kind.version, frame, max_memory=max_memory
     )
     yield from check_in_slices(response)
     return response
 
 
 def _has_records(ticket: AnyTicket) -> bool:
-    return ticket.response_type.API_KEY in _WITH_RECORDS
+    return ticket.kind.response_type.API_KEY in _WITH_RECORDS

@@ -1,9 +1,8 @@
 """One connection to a broker, without its socket and its clock.
 
 The driver passes in each event (the transport opened, a frame came, time passed) with
-the time, writes the output of `Pipeline.take_output`, and calls `expire` at
-`Pipeline.next_deadline`. To send a request it asks the machine for the version, and
-hands the request to the pipeline.
+the time, writes `Pipeline.output`, and calls `expire` at `Pipeline.next_deadline`. To
+send a request it asks the machine for its kind, and hands both to the pipeline.
 
 Where the broker limits sessions, `expire` returns a `Renewal` when the connection has
 to authenticate again or to be replaced (KIP-368). The driver gets a mechanism, which
@@ -43,7 +42,7 @@ from kafkaio.errors import (
     ProtocolError,
     RequestTimeout,
 )
-from kafkaio.protocol._headers import decode_response
+from kafkaio.protocol._headers import RequestKind
 from kafkaio.protocol._message import Buffer, Request, Response
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class ReceivedAnswer(NamedTuple):
 
     Attributes:
         ticket: the request.
-        response: its answer, of ``ticket.response_type``.
+        response: its answer, of ``ticket.kind.response_type``.
         throttled: seconds for which the client pauses, because the broker throttles it;
             0 for none.
         size: bytes of the answer, without the length before it.
@@ -102,6 +101,10 @@ class ConnectionMachine:
         identity: how the client presents itself, and how long it waits.
         now: the time; seconds of any monotonic clock, as in every method.
         last_id: the correlation id before the first one.
+
+    Attributes:
+        kinds: what `kind_of` has returned, by its arguments; empty unless requests can
+            be sent. So a hot path need not ask whether they can.
     """
 
     def __init__(
@@ -133,6 +136,9 @@ class ConnectionMachine:
         #: Whether the connection has to end once it is not busy any more; set by the
         #: driver.
         self.is_retired = False
+        self.kinds: dict[
+            tuple[type[Request[Response]], int | None], RequestKind[Response]
+        ] = {}
         #: Large answers, for `decode`.
         self.large_answers = LargeAnswers(identity.max_control_response_size)
         #: The requests under way, and the bytes to be written.
@@ -164,10 +170,10 @@ class ConnectionMachine:
 
     # ---- requests --------------------------------------------------------------------
 
-    def version_for(
+    def kind_of(
         self, request: type[Request[Response]], max_version: int | None = None
-    ) -> int:
-        """Choose the version of a request, to be passed to `Pipeline.send`.
+    ) -> RequestKind[Response]:
+        """Choose the version of a request: its kind is passed to `Pipeline.send`.
 
         Args:
             request: class of the request.
@@ -177,9 +183,11 @@ class ConnectionMachine:
             ConnectionLost: the connection is closed, or not ready yet.
             UnsupportedVersion: no version fits.
         """
-        if self.state is not _READY and self.state is not _REAUTHENTICATING:
+        if not self.is_usable:
             raise self._not_ready()
-        return self.versions.usable(request, max_version)
+        version = self.versions.usable(request, max_version)
+        kind = self.kinds[request, max_version] = self.pipeline.kind(request, version)
+        return kind
 
     def becomes(self, identity: ClientIdentity) -> ApiVersionsRequest | None:
         """Take the other end, a bootstrap server so far, for a broker.
@@ -237,18 +245,21 @@ class ConnectionMachine:
         if len(frame) > LARGE_ANSWER or self.large_answers.size:
             self.large_answers.add(ticket, frame)
             return None
-        last, version = ticket.last, ticket.version
-        if last is not None and (known := last.repeated(version, frame)) is not None:
-            return self._answered(ticket, known, len(frame), now)
-        try:
-            response = decode_response(ticket.response_type, version, frame)
-            check(response)
-        except ProtocolError as error:
-            self.pipeline.put_back(ticket)
-            return self._undecodable(ticket, error)
-        if last is not None:
-            last.keep(version, frame, response)
-        return self._answered(ticket, response, len(frame), now)
+        last, kind = ticket.last, ticket.kind
+        response = None if last is None else last.repeated(kind.version, frame)
+        if response is None:
+            try:
+                response = kind.decode(frame)
+                check(response)
+            except ProtocolError as error:
+                self.pipeline.put_back(ticket)
+                return self._undecodable(ticket, error)
+            if last is not None:
+                last.keep(kind.version, frame, response)
+        if getattr(response, "throttle_time_ms", 0):
+            return self._answered(ticket, response, len(frame), now)
+        # As the class does: every request needs one, and its constructor is Python.
+        return tuple.__new__(ReceivedAnswer, (ticket, response, 0.0, len(frame)))
 
     def decode(self, now: float) -> ReceivedAnswer | Closing | None:
         """Decode one slice of the oldest large answer; there must be one.
@@ -284,7 +295,8 @@ class ConnectionMachine:
     def _answered(
         self, ticket: AnyTicket, response: Response, size: int, now: float
     ) -> ReceivedAnswer:
-        seconds = pause_after(response, ticket.version, self._identity.max_throttle)
+        version, longest = ticket.kind.version, self._identity.max_throttle
+        seconds = pause_after(response, version, longest)
         if seconds:
             self.pipeline.pause(seconds, now)
         return ReceivedAnswer(ticket, response, seconds, size)
@@ -334,7 +346,8 @@ class ConnectionMachine:
             request = self._negotiation.request()
             timeout = self._identity.request_timeout
             self._asked_at = now
-            self.pipeline.send(request, version, now=now, timeout=timeout)
+            kind = self.pipeline.kind(type(request), version)
+            self.pipeline.send(request, kind, now=now, timeout=timeout)
             return
         self.versions = self._negotiation.versions
         mechanism, self._mechanism = self._mechanism, None
@@ -359,7 +372,7 @@ class ConnectionMachine:
                 response = self._negotiation.receive(frame)
                 self.round_trip = now - self._asked_at
                 longest = self._identity.max_throttle
-                if seconds := pause_after(response, ticket.version, longest):
+                if seconds := pause_after(response, ticket.kind.version, longest):
                     self.pipeline.pause(seconds, now)
                 self._negotiate(now)
         except KafkaError as error:
@@ -541,6 +554,7 @@ class ConnectionMachine:
         unwritten = {id(ticket) for ticket in self.pipeline.unwritten}
         pending = [*self.large_answers.clear(), *self.pipeline.clear()]
         self._fire(ConnectionEvent.CLOSED)
+        self.kinds.clear()
         failed = []
         for ticket in pending:
             is_unwritten = id(ticket) in unwritten
@@ -557,4 +571,4 @@ class ConnectionMachine:
 
 
 def _api(ticket: AnyTicket) -> str:
-    return f"{ticket.response_type.NAME.removesuffix('Response')} v{ticket.version}"
+    return f"{ticket.kind.api} v{ticket.kind.version}"

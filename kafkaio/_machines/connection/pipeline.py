@@ -24,7 +24,11 @@ from typing import Final, TypeAlias
 from kafkaio._dataclass import dataclass
 from kafkaio._generic import Generic
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol._headers import encode_request_parts, peek_correlation_id
+from kafkaio.protocol._headers import (
+    RequestKind,
+    peek_correlation_id,
+    request_kind,
+)
 from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
 
 #: Kafka's clients keep the ids from here to 2^31-1 for authentication requests, which
@@ -66,16 +70,14 @@ class Ticket(Generic[ResponseT]):
 
     Attributes:
         correlation_id: number of the request on its connection.
-        response_type: class of the answer.
-        version: version of request and answer.
+        kind: the API and the version, with the class of the answer.
         deadline: when the request times out; moved by throttling.
         sent_at: when the request was written; before that, when it was encoded.
         last: the last answer to requests like this one; None if each gets another.
     """
 
     correlation_id: int
-    response_type: type[ResponseT]
-    version: int
+    kind: RequestKind[ResponseT]
     deadline: float
     sent_at: float
     last: LastAnswer | None = None
@@ -105,6 +107,9 @@ class Pipeline:
             never, ``-inf`` while they are held.
         last_used: when a request was put in or a frame came, the latest of them.
         last_size: bytes of the request that was encoded last, its length included.
+        output: what has to be written now, in order: the driver takes the list, and
+            puts an empty one in its place.
+        written: bytes put into the output so far.
         next_deadline: when the pipeline has to be checked, at the latest; None for
             never.
     """
@@ -116,12 +121,13 @@ class Pipeline:
         "_in_flight",
         "_last_id",
         "_last_reserved_id",
-        "_output",
         "hold_from",
         "last_size",
         "last_used",
         "next_deadline",
+        "output",
         "throttled_until",
+        "written",
     )
 
     def __init__(
@@ -137,7 +143,8 @@ class Pipeline:
         self._in_flight: deque[AnyTicket] = deque()
         # Encoded but held back; None for a request without an answer.
         self._held: deque[tuple[AnyTicket | None, list[Buffer]]] = deque()
-        self._output: list[Buffer] = []
+        self.output: list[Buffer] = []
+        self.written = 0
         self.throttled_until = now
         self.hold_from = inf
         self.next_deadline: float | None = None
@@ -153,10 +160,16 @@ class Pipeline:
 
     # ---- requests --------------------------------------------------------------------
 
+    def kind(
+        self, request_type: type[Request[ResponseT]], version: int
+    ) -> RequestKind[ResponseT]:
+        """Return the kind of a request, to be passed to `send`."""
+        return request_kind(request_type, version, self._client_id)
+
     def send(
         self,
         request: Request[ResponseT],
-        version: int,
+        kind: RequestKind[ResponseT],
         *,
         now: float,
         timeout: float,
@@ -168,18 +181,39 @@ class Pipeline:
             UnsupportedVersion: the version cannot carry what is set.
             ProtocolError: a value has the wrong type or is out of range.
         """
-        parts = self._encode(request, version)
-        deadline = max(now, self.throttled_until) + timeout
-        kind = request.response_type()
-        ticket = Ticket(self._last_id, kind, version, deadline, now, last)
-        self._put(ticket, parts, now)
+        correlation_id, throttled_until = self._last_id + 1, self.throttled_until
+        if correlation_id == RESERVED_IDS:
+            correlation_id = 0
+        parts = kind.encode(request, correlation_id)
+        # Only now: a request that cannot be encoded must not use up an id.
+        self._last_id = correlation_id
+        size = self.last_size = len(parts[0]) if len(parts) == 1 else _size(parts)
+        self.last_used = now
+        deadline = max(now, throttled_until) + timeout
+        ticket = Ticket(correlation_id, kind, deadline, now, last)
+        # A frame behind one that is held back has to wait as well, to keep the order.
+        if self._held or not throttled_until <= now < self.hold_from:
+            self._held.append((ticket, parts))
+            self.expire_by(max(now, throttled_until))
+            return ticket
+        self.output += parts
+        self.written += size
+        self._in_flight.append(ticket)
+        if self.next_deadline is None or deadline < self.next_deadline:
+            self.next_deadline = deadline
         return ticket
 
     def send_oneway(
-        self, request: Request[Response], version: int, *, now: float
+        self, request: Request[ResponseT], kind: RequestKind[ResponseT], *, now: float
     ) -> None:
         """Encode a request without an answer; raises the same as `send`."""
-        self._put(None, self._encode(request, version), now)
+        self.send(request, kind, now=now, timeout=inf)
+        # Nothing waits for an answer: only the bytes stay, if they are held back.
+        if self._held:
+            _, parts = self._held.pop()
+            self._held.append((None, parts))
+        else:
+            self._in_flight.pop()
 
     def send_authentication(
         self, request: Request[Response], version: int, *, now: float, timeout: float
@@ -194,12 +228,12 @@ class Pipeline:
             ProtocolError: a value has the wrong type or is out of range.
         """
         id_ = next_reserved_id(self._last_reserved_id)
-        self._output += encode_request_parts(request, version, id_, self._client_id)
+        kind = self.kind(type(request), version)
+        self._write(kind.encode(request, id_))
         self._last_reserved_id = id_
         before = (ticket.deadline for ticket in self._in_flight)
         deadline = max(now, self.throttled_until, *before) + timeout
-        kind = request.response_type()
-        self._in_flight.append(Ticket(id_, kind, version, deadline, now))
+        self._in_flight.append(Ticket(id_, kind, deadline, now))
         self.expire_by(deadline)
 
     def withdraw(self, ticket: AnyTicket) -> bool:
@@ -212,34 +246,9 @@ class Pipeline:
         self._held = deque(held for held in self._held if held[0] is not ticket)
         return len(self._held) < before
 
-    def take_output(self) -> list[Buffer]:
-        """Hand over what must be written now, in order."""
-        output, self._output = self._output, []
-        return output
-
-    def _encode(self, request: Request[Response], version: int) -> list[Buffer]:
-        correlation_id = self._last_id + 1
-        if correlation_id == RESERVED_IDS:
-            correlation_id = 0
-        parts = encode_request_parts(request, version, correlation_id, self._client_id)
-        # Only now: a request that cannot be encoded must not use up an id.
-        self._last_id = correlation_id
-        self.last_size = sum(map(len, parts))
-        return parts
-
-    def _put(self, ticket: AnyTicket | None, parts: list[Buffer], now: float) -> None:
-        self.last_used = now
-        # A frame behind one that is held back has to wait as well, to keep the order.
-        if self._held or not self.throttled_until <= now < self.hold_from:
-            self._held.append((ticket, parts))
-            self.expire_by(max(now, self.throttled_until))
-            return
-        self._output += parts
-        if ticket is not None:
-            self._in_flight.append(ticket)
-            deadline = self.next_deadline
-            if deadline is None or ticket.deadline < deadline:
-                self.next_deadline = ticket.deadline
+    def _write(self, parts: list[Buffer]) -> None:
+        self.output += parts
+        self.written += _size(parts)
 
     # ---- answers ---------------------------------------------------------------------
 
@@ -318,7 +327,7 @@ class Pipeline:
                 ticket.deadline += max(0.0, waited)
                 ticket.sent_at = now
                 self._in_flight.append(ticket)
-            self._output += parts
+            self._write(parts)
 
     # ---- deadlines and the end -------------------------------------------------------
 
@@ -362,6 +371,10 @@ class Pipeline:
         pending = self.pending()
         self._in_flight.clear()
         self._held.clear()
-        self._output.clear()
+        self.output.clear()
         self.next_deadline = None
         return pending
+
+
+def _size(parts: list[Buffer]) -> int:
+    return sum(map(len, parts))

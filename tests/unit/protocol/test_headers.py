@@ -107,6 +107,40 @@ def test_parts_do_not_copy_records() -> None:
     assert decoded == request
 
 
+def test_a_request_that_does_not_fit_leaves_its_kind_as_it_was() -> None:
+    kind = headers.request_kind(HeartbeatRequest, 4, "c")
+    with pytest.raises(ProtocolError, match="HeartbeatRequest v4: a value does not"):
+        kind.encode(HeartbeatRequest(group_id="g", generation_id=2**40), 1)
+    request = HeartbeatRequest(group_id="g", generation_id=7)
+    parts = kind.encode(request, 2)
+    header, decoded = headers.decode_request(unframed(b"".join(parts)))
+    assert (header.correlation_id, header.client_id) == (2, "c")
+    assert decoded == request
+
+
+def test_a_kind_of_a_version_that_does_not_exist_encodes_nothing() -> None:
+    kind = headers.request_kind(HeartbeatRequest, 99, "c")
+    with pytest.raises(UnsupportedVersion, match="not 99"):
+        kind.encode(HeartbeatRequest(), 1)
+
+
+def test_a_kind_decodes_what_decode_response_does() -> None:
+    kind = headers.request_kind(HeartbeatRequest, 4, "c")
+    body = encode(HeartbeatResponse(error_code=1), 4)
+    for frame in (b"\0\0\0\1\0" + body, b"\0\0\0\1" + b"\1\5\2ab" + body):
+        for _ in range(3):
+            assert kind.decode(frame) == HeartbeatResponse(error_code=1)
+    for frame, match in (
+        (b"\0\0\0\1", "cut off"),
+        (b"\0\0\0\1\0" + body[:-1], "cannot be read"),
+        (b"\0\0\0\1\0" + body + b"abc", "3 bytes are left over"),
+    ):
+        with pytest.raises(ProtocolError, match=match):
+            kind.decode(frame)
+    # One byte that says nothing, as some servers write it.
+    assert kind.decode(b"\0\0\0\1\0" + body + b"\0").error_code == 1
+
+
 def test_a_broker_that_does_not_know_our_api_versions() -> None:
     # 2.4 and later name the range of ApiVersions itself, older ones nothing at all.
     for keys in ([ApiVersion(api_key=18, min_version=0, max_version=4)], []):

@@ -1,6 +1,8 @@
 """What the tests of a connection share."""
 
 from kafkaio._machines.connection.handshake import ClientIdentity
+from kafkaio._machines.connection.machine import ConnectionMachine
+from kafkaio.protocol._message import Buffer
 
 IDENTITY = ClientIdentity(
     peer="broker 1 (host:9092)",
@@ -11,3 +13,9 @@ IDENTITY = ClientIdentity(
     request_timeout=30.0,
     idle_timeout=540.0,
 )
+
+
+def taken(machine: ConnectionMachine) -> list[Buffer]:
+    """Take the output, as the driver does."""
+    output, machine.pipeline.output = machine.pipeline.output, []
+    return output

@@ -46,7 +46,7 @@ from kafkaio.protocol.messages.produce import ProduceRequest
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from kafkaio.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from tests.support.sasl import Rounds
-from tests.unit.machines.connection.support import IDENTITY
+from tests.unit.machines.connection.support import IDENTITY, taken
 
 VERSIONS = ApiVersionsResponse(
     api_keys=[
@@ -85,7 +85,7 @@ class Wire:
 
     def written(self) -> list[ApiKey]:
         """What the machine has written since the last call."""
-        stream = b"".join(bytes(p) for p in self.machine.pipeline.take_output())
+        stream = b"".join(bytes(p) for p in taken(self.machine))
         headers = [decode_request(f)[0] for f in FrameBuffer(2**20).feed(stream)]
         self.unanswered += headers
         return [ApiKey(header.request_api_key) for header in headers]
@@ -115,10 +115,8 @@ class Wire:
 
     def send(self, timeout: float = 30.0, request: Request[Any] | None = None) -> Any:
         request = HeartbeatRequest() if request is None else request
-        version = self.machine.version_for(type(request))
-        return self.machine.pipeline.send(
-            request, version, now=self.now, timeout=timeout
-        )
+        kind = self.machine.kind_of(type(request))
+        return self.machine.pipeline.send(request, kind, now=self.now, timeout=timeout)
 
     def at(self, now: float) -> Closing | Renewal | None:
         """Let time pass, and look at the clock."""
@@ -502,7 +500,8 @@ def test_what_was_not_used_renews_before_its_next_request() -> None:
     assert wire.at(9.0) is None
     assert wire.machine.pipeline.next_deadline == IDENTITY.idle_timeout
     wire.now = 9.5
-    wire.machine.pipeline.send_oneway(ProduceRequest(acks=0), 9, now=9.5)
+    produce = wire.machine.pipeline.kind(ProduceRequest, 9)
+    wire.machine.pipeline.send_oneway(ProduceRequest(acks=0), produce, now=9.5)
     assert wire.written() == []
     assert wire.at(9.5) is Renewal.AUTHENTICATE
     wire.renew()
@@ -700,7 +699,7 @@ class Renewals(RuleBasedStateMachine):
                 self.work()
 
     def flush(self) -> None:
-        stream = b"".join(bytes(p) for p in self.machine.pipeline.take_output())
+        stream = b"".join(bytes(p) for p in taken(self.machine))
         for each in FrameBuffer(2**20).feed(stream):
             self.broker.takes(decode_request(each)[0], self.now)
 
@@ -735,9 +734,9 @@ class Renewals(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.machine.is_usable)
     def send(self) -> None:
-        version = self.machine.version_for(HeartbeatRequest)
+        kind = self.machine.kind_of(HeartbeatRequest)
         ticket = self.machine.pipeline.send(
-            HeartbeatRequest(), version, now=self.now, timeout=1e6
+            HeartbeatRequest(), kind, now=self.now, timeout=1e6
         )
         self.pending.append(ticket)
         self.flush()

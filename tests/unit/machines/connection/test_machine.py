@@ -45,7 +45,7 @@ from kafkaio.protocol.messages.list_groups import (
 )
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.produce import ProduceRequest
-from tests.unit.machines.connection.support import IDENTITY
+from tests.unit.machines.connection.support import IDENTITY, taken
 
 VERSIONS = ApiVersionsResponse(
     api_keys=[
@@ -63,7 +63,7 @@ def frame(response: Response, version: int, correlation_id: int) -> bytes:
 
 def written(machine: ConnectionMachine) -> list[tuple[Any, Any]]:
     """What the machine wrote: (header, request) of each frame."""
-    stream = b"".join(bytes(part) for part in machine.pipeline.take_output())
+    stream = b"".join(bytes(part) for part in taken(machine))
     return [decode_request(each) for each in FrameBuffer(2**20).feed(stream)]
 
 
@@ -91,8 +91,8 @@ def send(
     max_version: int | None = None,
 ) -> Any:
     """Send a request as the driver does."""
-    version = machine.version_for(type(request), max_version)
-    return machine.pipeline.send(request, version, now=now, timeout=timeout)
+    kind = machine.kind_of(type(request), max_version)
+    return machine.pipeline.send(request, kind, now=now, timeout=timeout)
 
 
 def send_oneway(
@@ -102,9 +102,9 @@ def send_oneway(
     now: float,
     max_version: int | None = None,
 ) -> int:
-    version = machine.version_for(type(request), max_version)
-    machine.pipeline.send_oneway(request, version, now=now)
-    return version
+    kind = machine.kind_of(type(request), max_version)
+    machine.pipeline.send_oneway(request, kind, now=now)
+    return kind.version
 
 
 def heartbeat(
@@ -115,7 +115,7 @@ def heartbeat(
 
 def answer_to(ticket: Any, throttle_ms: int = 0) -> bytes:
     response = HeartbeatResponse(throttle_time_ms=throttle_ms)
-    return frame(response, ticket.version, ticket.correlation_id)
+    return frame(response, ticket.kind.version, ticket.correlation_id)
 
 
 # ---- correlation ids -------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_a_closed_connection_stays_closed() -> None:
     assert machine.receive(answer_to(ticket), 1.0) is None
     assert machine.expire(10**6) is None
     assert machine.pipeline.next_deadline is None
-    assert machine.pipeline.take_output() == []
+    assert taken(machine) == []
 
 
 def test_the_clock_does_not_matter_while_connecting() -> None:
@@ -267,13 +267,25 @@ def test_an_answer_belongs_to_its_request() -> None:
     assert len(machine.pipeline) == 0
 
 
+def test_a_kind_is_chosen_once_and_only_while_requests_can_be_sent() -> None:
+    machine = negotiating()
+    with pytest.raises(ConnectionLost):
+        machine.kind_of(HeartbeatRequest)
+    assert not machine.kinds
+    machine = ready()
+    kind = machine.kind_of(HeartbeatRequest)
+    assert machine.kinds[HeartbeatRequest, None] is kind
+    machine.closed(None)
+    assert not machine.kinds
+
+
 def test_an_answer_of_the_same_bytes_is_decoded_once() -> None:
     machine, last, answers = ready(), LastAnswer(), list[Response]()
     # The same, another, one that throttles, and that one again.
     for now, throttle_ms in enumerate([0, 0, 5_000, 5_000, 0]):
-        version = machine.version_for(HeartbeatRequest)
+        kind = machine.kind_of(HeartbeatRequest)
         ticket = machine.pipeline.send(
-            HeartbeatRequest(), version, now=now * 10.0, timeout=30.0, last=last
+            HeartbeatRequest(), kind, now=now * 10.0, timeout=30.0, last=last
         )
         answer = machine.receive(answer_to(ticket, throttle_ms), now * 10.0)
         assert isinstance(answer, ReceivedAnswer)
@@ -335,7 +347,7 @@ def test_what_cannot_be_sent_leaves_no_trace() -> None:
             max_version=2,
         )
     assert len(machine.pipeline) == 0
-    assert machine.pipeline.take_output() == []
+    assert taken(machine) == []
     ticket = heartbeat(machine)
     assert ticket.correlation_id == 1
 
@@ -420,11 +432,11 @@ def throttled(until: float = 10.0) -> ConnectionMachine:
 def test_a_throttled_connection_holds_requests_back() -> None:
     machine = throttled()
     first, second = heartbeat(machine, now=1.0), heartbeat(machine, now=1.0)
-    assert machine.pipeline.take_output() == []
+    assert taken(machine) == []
     assert len(machine.pipeline) == 2
     assert machine.pipeline.next_deadline == 10.0
     assert machine.expire(9.9) is None
-    assert machine.pipeline.take_output() == []
+    assert taken(machine) == []
     assert machine.expire(10.0) is None
     ids = [header.correlation_id for header, _ in written(machine)]
     assert ids == [first.correlation_id, second.correlation_id]
@@ -436,7 +448,7 @@ def test_order_holds_when_the_throttle_ends_before_the_timer() -> None:
     machine = throttled()
     held = heartbeat(machine, now=1.0)
     late = heartbeat(machine, now=10.5)
-    assert machine.pipeline.take_output() == []
+    assert taken(machine) == []
     machine.expire(10.5)
     ids = [header.correlation_id for header, _ in written(machine)]
     assert ids == [held.correlation_id, late.correlation_id]
@@ -489,7 +501,7 @@ def test_an_old_version_is_not_throttled_by_us() -> None:
 def test_a_oneway_request_is_held_back_too() -> None:
     machine = throttled()
     send_oneway(machine, ProduceRequest(acks=0), now=1.0)
-    assert machine.pipeline.take_output() == []
+    assert taken(machine) == []
     machine.expire(10.0)
     assert len(written(machine)) == 1
 
@@ -647,7 +659,7 @@ class Connections(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_written_while_throttled(self) -> None:
-        assert not self.machine.pipeline.take_output()
+        assert not taken(self.machine)
 
 
 Connections.TestCase.settings = settings(
@@ -678,7 +690,8 @@ def large(correlation_id: int, groups: int = 20_000) -> bytes:
 
 
 def ask_for_groups(machine: ConnectionMachine) -> Ticket[Any]:
-    return machine.pipeline.send(ListGroupsRequest(), 5, now=0.0, timeout=30.0)
+    kind = machine.pipeline.kind(ListGroupsRequest, 5)
+    return machine.pipeline.send(ListGroupsRequest(), kind, now=0.0, timeout=30.0)
 
 
 def decoded(machine: ConnectionMachine) -> list[ReceivedAnswer]:
@@ -749,7 +762,8 @@ def test_an_announced_answer_is_as_large_as_its_api_allows() -> None:
 
 def test_an_announced_fetch_has_the_limit_of_all_answers() -> None:
     machine = ready()
-    machine.pipeline.send(FetchRequest(), 12, now=0.0, timeout=30.0)
+    fetch = machine.pipeline.kind(FetchRequest, 12)
+    machine.pipeline.send(FetchRequest(), fetch, now=0.0, timeout=30.0)
     assert machine.announced(100 * 2**20) is None
 
 
