@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import ProtocolError
@@ -145,26 +145,17 @@ SHOWN: Final[frozenset[str]] = frozenset(
 
 #: Structs that are checked before a caller gets a turn; they take half a millisecond.
 _SLICE: Final = 1_000
+#: More than an answer has.
+_ALL: Final = 2**31
 
 
-class _Plan(NamedTuple):
-    """The fields to check of one class of structs.
-
-    Attributes:
-        numbers: the fields that are one number, with their bounds.
-        arrays: the fields that are several.
-        lists: the fields that hold several structs with something to check.
-        structs: the fields that hold one.
-    """
-
-    numbers: tuple[tuple[str, Bound], ...]
-    arrays: tuple[tuple[str, Bound], ...]
-    lists: tuple[str, ...]
-    structs: tuple[str, ...]
-
+#: A field to check: its name, whether its value is a list, the bounds of its numbers,
+#: None if it holds structs to check, and both limits. A tuple: it is unpacked for each
+#: struct of each answer, which takes longer with a named one.
+_Step: TypeAlias = tuple[str, bool, Bound | None, int, int]
 
 #: Made once for each class of message, and for each struct in it.
-_PLANS: dict[type[Message], Mapping[type[Struct], _Plan]] = {}
+_PLANS: dict[type[Message], Mapping[type[Struct], tuple[_Step, ...]]] = {}
 
 
 def check(message: Message) -> None:
@@ -179,10 +170,7 @@ def check(message: Message) -> None:
         plans = _plans_for(type(message))
     if not plans:
         return
-    waiting: list[Struct] = [message]
-    while waiting:
-        struct = waiting.pop()
-        _check_struct(struct, plans[type(struct)], waiting)
+    _check_structs([message], plans, _ALL)
 
 
 def check_in_slices(message: Message) -> Iterator[None]:
@@ -192,31 +180,33 @@ def check_in_slices(message: Message) -> Iterator[None]:
         return
     waiting: list[Struct] = [message]
     while True:
-        for _ in range(_SLICE):
-            struct = waiting.pop()
-            _check_struct(struct, plans[type(struct)], waiting)
-            if not waiting:
-                return
+        _check_structs(waiting, plans, _SLICE)
+        if not waiting:
+            return
         yield
 
 
-def _check_struct(struct: Struct, plan: _Plan, waiting: list[Struct]) -> None:
-    """Check the numbers of one struct, and add the structs in it to those waiting."""
-    for name, bound in plan.numbers:
-        number = getattr(struct, name)
-        if not bound.least <= number <= bound.most:
-            _refuse(struct, name, bound, number)
-    if plan.arrays:
-        for name, bound in plan.arrays:
-            for number in getattr(struct, name) or ():
-                if not bound.least <= number <= bound.most:
-                    _refuse(struct, name, bound, number)
-    for name in plan.lists:
-        waiting += getattr(struct, name) or ()
-    for name in plan.structs:
-        inner = getattr(struct, name)
-        if inner is not None:
-            waiting.append(inner)
+def _check_structs(
+    waiting: list[Struct], plans: Mapping[type[Struct], tuple[_Step, ...]], count: int
+) -> None:
+    """Check so many of the structs that wait, and add those in them to the list."""
+    while waiting and count:
+        count -= 1
+        struct = waiting.pop()
+        for name, is_array, bound, least, most in plans[type(struct)]:
+            value = getattr(struct, name)
+            if bound is None:
+                if is_array:
+                    waiting += value or ()
+                elif value is not None:
+                    waiting.append(value)
+            elif not is_array:
+                if not least <= value <= most:
+                    _refuse(struct, name, bound, value)
+            else:
+                for number in value or ():
+                    if not least <= number <= most:
+                        _refuse(struct, name, bound, number)
 
 
 def _refuse(struct: Struct, name: str, bound: Bound, value: int) -> None:
@@ -227,8 +217,8 @@ def _refuse(struct: Struct, name: str, bound: Bound, value: int) -> None:
     )
 
 
-def _plans_for(message: type[Message]) -> Mapping[type[Struct], _Plan]:
-    """The plans of a message, made once; empty if there is nothing to check."""
+def _plans_for(message: type[Message]) -> Mapping[type[Struct], tuple[_Step, ...]]:
+    """The steps for a message, made once; empty if there is nothing to check."""
     plans = _PLANS.get(message)
     if plans is None:
         plans = _plans_of(message)
@@ -238,24 +228,21 @@ def _plans_for(message: type[Message]) -> Mapping[type[Struct], _Plan]:
     return plans
 
 
-def _plans_of(message: type[Message]) -> Mapping[type[Struct], _Plan]:
-    """The plans of a message and of its structs; of those with something to check."""
-    plans: dict[type[Struct], _Plan] = {}
+def _plans_of(message: type[Message]) -> Mapping[type[Struct], tuple[_Step, ...]]:
+    """The steps of a message and of its structs; of those with something to check."""
+    plans: dict[type[Struct], tuple[_Step, ...]] = {}
 
     def plan(cls: type[Struct]) -> bool:
-        numbers: list[tuple[str, Bound]] = []
-        arrays: list[tuple[str, Bound]] = []
-        lists: list[str] = []
-        structs: list[str] = []
+        steps: list[_Step] = []
         for field in cls.SCHEMA:
             if isinstance(field.type, type):
                 if plan(field.type):
-                    (lists if field.array else structs).append(field.name)
+                    steps.append((field.name, field.array, None, 0, 0))
             elif (bound := _bound_of(message, field)) is not None:
-                (arrays if field.array else numbers).append((field.name, bound))
-        found = _Plan(tuple(numbers), tuple(arrays), tuple(lists), tuple(structs))
-        if any(found):
-            plans[cls] = found
+                limits = bound.least, bound.most
+                steps.append((field.name, field.array, bound, *limits))
+        if steps:
+            plans[cls] = tuple(steps)
         return cls in plans
 
     plan(message)
