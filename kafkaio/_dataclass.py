@@ -109,8 +109,9 @@ class _Uncompiled(_Unmade):
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
         # Of the class, it is the method itself: its signature may be asked for, where
-        # `inspect` passes the class as an instance of `type`.
-        if not self._left or not isinstance(instance, self._make.target):
+        # `inspect` passes the class as an instance of `type`. Threads that count at the
+        # same time may go below zero.
+        if self._left <= 0 or not isinstance(instance, self._make.target):
             return super().__get__(instance, owner)
         self._left -= 1
         return partial(_SLOWLY[self._name], self._make, instance)
