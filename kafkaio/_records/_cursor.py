@@ -58,7 +58,8 @@ class RecordCursor:
         self._batch_end = batch_end
         # The offset after each batch but the last, by the records that are left then.
         self._ends: dict[int, int] = {}
-        # The object whose memory holds the batch; None if it is not known.
+        # The object whose memory holds the batch. None if it is not known, and for
+        # copies, which may be kept for long.
         self._owner: object = None
         self.bytes_left: int = len(data) - position
         self.remaining: int = len(self._records)
@@ -106,7 +107,7 @@ class RecordCursor:
         other._records = self._records[:]
         other._batch_end = self._batch_end
         other._ends = self._ends.copy()
-        other._owner = self._owner
+        other._owner = None
         other.bytes_left = self.bytes_left
         other.remaining = self.remaining
         other.next_offset = self.next_offset

@@ -183,8 +183,8 @@ class BatchHeader:
         That takes less time than another cursor, above all if batches are small.
 
         Args:
-            cursor: the cursor, with records left. The batches must follow one another
-                in the memory of one object, uncompressed.
+            cursor: the cursor that `cursor` returned, with records left. The batches
+                must follow one another in the memory of one object, uncompressed.
             check_crc: whether to verify the checksum.
 
         Returns:

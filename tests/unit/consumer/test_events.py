@@ -92,6 +92,27 @@ async def test_a_fetch_and_what_was_taken_of_it(
     assert empty
 
 
+async def test_small_batches_that_follow_one_another_are_read_as_one(
+    logs: FakeLogs, make: MakeConsumer
+) -> None:
+    for value in (b"a", b"b", b"c"):
+        logs.append("one", 0, value)
+    logs.log("one", 0).marker(7, commit=True)
+    for value in (b"e", b"f" * 70_000, b"g"):
+        logs.append("one", 0, value)
+    heard = Heard()
+    values = []
+    async with make(heard, isolation_level="read_committed", **ALONE) as consumer:
+        async for record in consumer:
+            values.append(record.value[:1])
+            if len(values) == 6:
+                break
+        assert (await consumer.poll(timeout=1)).records == []
+        assert await consumer.position(ONE) == 7
+    assert values == [b"a", b"b", b"c", b"e", b"f", b"g"]
+    assert heard.handed == [(ONE, 3), (ONE, 2), (ONE, 1)]
+
+
 @pytest.mark.parametrize("way", ["poll", "batches", "run"])
 async def test_each_way_to_read_counts_each_record_once(
     way: str, logs: FakeLogs, make: MakeConsumer
