@@ -141,7 +141,7 @@ async def send_acts(bootstrap: str) -> Acts:
     async with kafkaio.Producer(bootstrap) as producer:
         walk = await traced(lambda: producer.send(TOPIC, b"x", key=b"k"))
         yield "send", walk
-        yield "send to socket", walk.until("_net/", ".write")
+        yield "send to socket", walk.until("_net/", ".writelines")
 
 
 async def transaction_acts(bootstrap: str) -> Acts:

@@ -10,6 +10,7 @@ connections has space for it. Small frames do neither.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -21,6 +22,7 @@ from kafkaio.protocol._message import Buffer
 
 SCRATCH_BYTES: Final = 65_536
 _LENGTH: Final = 4
+_SIZE: Final = struct.Struct(">i")
 
 
 def _accept(size: int) -> None:
@@ -53,11 +55,16 @@ class FrameReceiver:
         pause: called with whether to stop reading: a frame waits for the budget. Bytes
             that come nevertheless are taken.
         large: decides on large frames; None accepts all.
+
+    Attributes:
+        room: what `space` returns, for callers on a hot path; empty if that has to make
+            space first.
     """
 
     __slots__ = (
         "_announced", "_big", "_budget", "_end", "_filled", "_pause", "_pool",
         "_scratch", "_start", "_waiting", "deliver", "max_frame_size", "received",
+        "room",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +84,7 @@ class FrameReceiver:
         self.deliver = deliver
         self._pool = frame_pool()
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.room = self._scratch
         # Invariant: _start <= _end, and the bytes between them are not delivered yet.
         # While a frame has a buffer of its own, the scratch is empty.
         self._start = 0
@@ -88,14 +96,11 @@ class FrameReceiver:
 
     def space(self) -> memoryview:
         """Where the next bytes go; never empty."""
-        if self._big is not None:
-            return self._big[self._filled :]
-        if self._end == SCRATCH_BYTES:
+        if not self.room:
             # The transport did not pause, and the scratch is full: receive the frame
             # although the budget is exhausted.
             self._take_anyway()
-            return self.space()
-        return self._scratch[self._end :]
+        return self.room
 
     def close(self) -> None:
         """End the reservation of an unfinished frame; nothing is received any more."""
@@ -107,6 +112,7 @@ class FrameReceiver:
         elif self._big is not None:
             self._budget.release(len(self._big))
             self._big, self._filled = None, 0
+            self.room = self._scratch
 
     def filled(self, count: int) -> None:
         """``count`` bytes were put into ``space``: deliver the complete frames.
@@ -118,9 +124,25 @@ class FrameReceiver:
         if self._big is not None:
             self._fill(self._big, count)
             return
-        self._end += count
-        if self._waiting:
-            return
+        scratch = self._scratch
+        if (
+            not self._end
+            and count >= _LENGTH
+            and _SIZE.unpack_from(scratch)[0] == count - _LENGTH <= self.max_frame_size
+        ):
+            # One frame, and nothing else: so it is with one request in flight. The
+            # scratch stays as empty as it was.
+            self.deliver(bytes(scratch[_LENGTH:count]))
+        else:
+            self._end += count
+            self.room = scratch[self._end :]
+            if not self._waiting:
+                self._split()
+        if self._pool.kept:
+            self._pool.tidy()
+
+    def _split(self) -> None:
+        """Deliver the complete frames in the scratch."""
         while self._end - self._start >= _LENGTH:
             size = frame_size(self._scratch, self._start, self.max_frame_size)
             begin = self._start + _LENGTH
@@ -133,16 +155,23 @@ class FrameReceiver:
             self.deliver(bytes(self._scratch[begin : begin + size]))
         if self._start == self._end:
             self._start = self._end = 0
+            if self._big is None:
+                self.room = self._scratch
         elif SCRATCH_BYTES - self._end < _LENGTH:
             self._move()
-        if self._pool.kept:
-            self._pool.tidy()
+
+    def began_with(self, start: bytes) -> bool:
+        """Whether ``filled`` has refused the first frame, and it begins so."""
+        is_first = self.received == self._end and not self._start
+        return is_first and self._scratch[: len(start)] == start
 
     def _fill(self, big: memoryview, count: int) -> None:
         """Count bytes of the frame that has a buffer of its own."""
         self._filled += count
+        self.room = big[self._filled :]
         if self._filled == len(big):
             self._big, self._filled = None, 0
+            self.room = self._scratch
             try:
                 # Read-only: a frame is shared by everything decoded from it.
                 self.deliver(big.toreadonly())
@@ -189,6 +218,7 @@ class FrameReceiver:
         big = self._pool.take(size)
         big[: len(here)] = here
         self._big, self._filled = big, len(here)
+        self.room = big[len(here) :]
         self._start = self._end = 0
 
     def _move(self) -> None:
@@ -196,3 +226,4 @@ class FrameReceiver:
         rest = bytes(self._scratch[self._start : self._end])
         self._scratch[: len(rest)] = rest
         self._start, self._end = 0, len(rest)
+        self.room = self._scratch[len(rest) :]

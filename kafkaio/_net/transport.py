@@ -39,7 +39,7 @@ class FrameSinkPort(Protocol):
 class TransportPort(Protocol):
     """A connected stream."""
 
-    def write(self, parts: Sequence[Buffer]) -> None:
+    def write(self, parts: Sequence[Buffer], /) -> None:
         """Send frames with their lengths; never blocks. Does nothing once closed.
 
         The buffers are not copied: they must not change afterwards.
@@ -105,8 +105,8 @@ class Dial(Protocol):
         """
 
 
-def _drop(frame: Buffer) -> None:
-    del frame
+def _drop(what: Buffer | Sequence[Buffer]) -> None:
+    del what
 
 
 class TcpTransport(asyncio.BufferedProtocol):
@@ -117,7 +117,12 @@ class TcpTransport(asyncio.BufferedProtocol):
         sink: receives what arrives; None until `deliver_to`.
         large: decides on large frames; None accepts all.
         address: ``host:port`` of the peer, for errors.
+
+    Attributes:
+        write: see `TransportPort`. It is that of the output itself while there is one.
     """
+
+    write: Callable[[Sequence[Buffer]], None]
 
     def __init__(
         self,
@@ -133,6 +138,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         # The transport, if that is one of TLS.
         self._output: Output | TlsLayer | None = None
+        self.write = _drop
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
         # its connection, and its other methods raise afterwards. So end it only once.
@@ -153,19 +159,19 @@ class TcpTransport(asyncio.BufferedProtocol):
             self._output = made
         else:
             self._output = Output(made, self._write_failed)
+        self.write = self._output.writelines
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
-        return self._frames.space()
+        return self._frames.room or self._frames.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        # A peer that expects TLS answers plaintext with an alert, in its first bytes.
-        first = self._frames.space()[:2] if not self._frames.received else b""
         try:
             self._frames.filled(nbytes)
         except ProtocolError as error:
             self._broken = error
-            if first == _TLS_ALERT:
+            # A peer that expects TLS answers plaintext with an alert.
+            if self._frames.began_with(_TLS_ALERT):
                 self._broken = AuthenticationError(
                     f"{self._address}: the peer speaks TLS, the client does not: give "
                     "security_protocol='SSL', or 'SASL_SSL'",
@@ -182,7 +188,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         self._transport = None
         if isinstance(self._output, Output):
             self._output.drop()
-        self._output = None
+        self._output, self.write = None, _drop
         # The first cause counts: after `abort`, asyncio reports none.
         self._broken = self._broken or exc
         self._frames.close()
@@ -191,15 +197,10 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     # ---- Transport ---------------------------------------------------------------
 
-    def write(self, parts: Sequence[Buffer]) -> None:
-        """See Transport."""
-        if self._output is not None and not self._is_ending:
-            self._output.writelines(parts)
-
     def close(self) -> None:
         """See Transport."""
         if self._output is not None and not self._is_ending:
-            self._is_ending = True
+            self._is_ending, self.write = True, _drop
             if self._output.get_write_buffer_size():
                 self._frames.deliver = _drop
             self._output.close()
@@ -207,7 +208,7 @@ class TcpTransport(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """See Transport."""
         if self._output is not None:
-            self._is_ending = True
+            self._is_ending, self.write = True, _drop
             self._output.abort()
 
     def limit_frames(self, size: int) -> None:
