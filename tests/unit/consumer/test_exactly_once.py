@@ -714,7 +714,8 @@ async def test_a_producer_that_crashes_skips_nothing(
             raise RuntimeError("a bug")
 
         assert first._sender is not None
-        monkeypatch.setattr(first._sender._outcomes, "answered", broken)
+        for name in ("answered", "acknowledged"):
+            monkeypatch.setattr(first._sender._outcomes, name, broken)
         with pytest.raises(KafkaError):
             await loop(one, first, copy)
         await first.close()
