@@ -233,7 +233,7 @@ async def test_a_name_server_that_hangs_is_waited_for_within_the_limit(
     names["kafka.example"] = release.wait
     with pytest.raises(
         BrokerNotAvailable,
-        match=r"kafka\.example:9092: resolve name: no answer within 0\.1 s",
+        match=r"kafka\.example:9092: resolve name: no answer within 0\.\d+ s",
     ):
         await TcpDial()("kafka.example", 9092, Sink(), options(timeout=0.1))
     release.set()
