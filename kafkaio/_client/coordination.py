@@ -68,15 +68,24 @@ class Answer(PromptFuture[ResponseT | None]):
         api: see above.
         deadline: see above.
         failure: why there is none; None if the deadline has passed.
+        is_prompt: whether the task that awaits it goes on within `set_result`.
     """
 
     failure: Exception | None = None
+    is_prompt: bool = True
 
     def __init__(self, connection: Connection, api: str, deadline: float) -> None:
         PromptFuture.__init__(self, loop=asyncio.get_running_loop())
         self.connection: Connection = connection
         self.api: str = api
         self.deadline: float = deadline
+
+    def set_result(self, result: ResponseT | None, /) -> None:
+        """Take the answer."""
+        if self.is_prompt:
+            PromptFuture.set_result(self, result)
+        else:
+            self.set_result_later(result)
 
     def set_exception(self, exception: type | BaseException, /) -> None:
         """Note why there is no answer."""
@@ -287,6 +296,8 @@ class CoordinatorRpc:
             max_version=max_version,
             deadline=deadline,
         )
+        # Such an answer wakes more than one task: they run in the order of the loop.
+        answer.is_prompt = False
         if on_sent is not None and not answer.done():
             on_sent()
         return self._response(answer, is_vital=is_vital)

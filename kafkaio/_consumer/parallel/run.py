@@ -65,6 +65,9 @@ from kafkaio.types import Record, TopicPartition
 OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
 
 
+#: Most seconds from a transaction that ends as it begins to the next.
+_UNTIL_RELEASED: Final = 0.05
+
 #: Errors that end a transaction, but not the run: the records are handed out again.
 ABORTS: Final = (TransactionAborted, PartitionLost, CommitFailed, RebalanceInProgress)
 
@@ -403,7 +406,7 @@ class Runner:
             try:
                 begun = how.begin()
                 async with decided(begun, self._consumer.observer, "run()") as tx:
-                    is_begun = True
+                    is_begun, is_over = True, tx.is_ending
                     await self._work_in(tx, how)
             except ABORTS as error:
                 self._failure = None
@@ -416,6 +419,10 @@ class Runner:
                 aborts += 1
             else:
                 aborts = 0
+                if is_over:
+                    # It did nothing, and so it did not wait either. The task that
+                    # releases a partition of the one before needs turns of the loop.
+                    await self._consumer.wait_for_news(now() + _UNTIL_RELEASED)
 
     def _forget(self) -> None:
         # Drop all records in hand, begun or not: they are handed out again.
