@@ -14,6 +14,7 @@ import kafkaio
 from kafkaio import Retry
 from kafkaio._consumer import Consumer
 from kafkaio._consumer.parallel import DeadLetter
+from kafkaio._producer.transaction import Transaction
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,
@@ -697,6 +698,38 @@ async def test_a_cancellation_does_not_wait_for_the_committed_offsets() -> None:
             await eventually(lambda: there.offsets() == DONE)
         assert sorted(await copied(there)) == VALUES  # type: ignore[type-var]
         await producer.close()
+
+
+@virtual
+async def test_transactions_that_end_as_they_begin_leave_the_loop_its_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each holds a partition that another task is about to release."""
+    turns, begun = [0], dict[object, int]()
+    is_ending = Transaction.is_ending.fget
+    assert is_ending is not None
+
+    def turn() -> None:
+        turns[0] += 1
+
+    def ends(tx: Transaction) -> bool:
+        begun.setdefault(tx, turns[0])
+        asyncio.get_running_loop().call_soon(turn)
+        return len(begun) < 5 or bool(is_ending(tx))
+
+    monkeypatch.setattr(Transaction, "is_ending", property(ends))
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = there.producer()
+        await producer.start()
+        async with running(by_run(one, producer, copy)):
+            await eventually(lambda: there.offsets() == DONE)
+        assert sorted(await copied(there)) == VALUES  # type: ignore[type-var]
+        await producer.close()
+    first, *others = begun.values()
+    for following in others[:4]:
+        assert following > first
+        first = following
 
 
 @virtual
