@@ -68,11 +68,9 @@ class Answer(PromptFuture[ResponseT | None]):
         api: see above.
         deadline: see above.
         failure: why there is none; None if the deadline has passed.
-        is_prompt: whether the task that awaits it goes on within `set_result`.
     """
 
     failure: Exception | None = None
-    is_prompt: bool = True
 
     def __init__(self, connection: Connection, api: str, deadline: float) -> None:
         PromptFuture.__init__(self, loop=asyncio.get_running_loop())
@@ -80,19 +78,20 @@ class Answer(PromptFuture[ResponseT | None]):
         self.api: str = api
         self.deadline: float = deadline
 
-    def set_result(self, result: ResponseT | None, /) -> None:
-        """Take the answer."""
-        if self.is_prompt:
-            PromptFuture.set_result(self, result)
-        else:
-            self.set_result_later(result)
-
     def set_exception(self, exception: type | BaseException, /) -> None:
         """Note why there is no answer."""
         assert isinstance(exception, Exception)
         self.failure = exception
         # Later: the connection is about to end, and may not have said so to everyone.
         self.set_result_later(None)
+
+
+class _PlainAnswer(Answer[ResponseT]):
+    """An answer that wakes more than one task: they run in the order of the loop."""
+
+    def set_result(self, result: ResponseT | None, /) -> None:
+        """Take the answer; the task goes on in the next iteration."""
+        self.set_result_later(result)
 
 
 class CoordinatorRpc:
@@ -289,15 +288,8 @@ class CoordinatorRpc:
             KafkaError: raised by the connection. A coordinator that hangs up or does
                 not answer is forgotten.
         """
-        answer = self.send(
-            connection,
-            request,
-            timeout=timeout,
-            max_version=max_version,
-            deadline=deadline,
-        )
-        # Such an answer wakes more than one task: they run in the order of the loop.
-        answer.is_prompt = False
+        answer: Answer[ResponseT] = _PlainAnswer(connection, request.NAME, deadline)
+        self._submit(answer, request, timeout, max_version)
         if on_sent is not None and not answer.done():
             on_sent()
         return self._response(answer, is_vital=is_vital)
@@ -334,9 +326,21 @@ class CoordinatorRpc:
             last: as for `Connection.submit`.
         """
         answer: Answer[ResponseT] = Answer(connection, request.NAME, deadline)
-        connection.submit_to(
+        self._submit(answer, request, timeout, max_version, last)
+        return answer
+
+    def _submit(
+        self,
+        answer: Answer[ResponseT],
+        request: Request[ResponseT],
+        timeout: float,
+        max_version: int | None,
+        last: LastAnswer | None = None,
+    ) -> None:
+        answer.connection.submit_to(
             answer, request, timeout=timeout, max_version=max_version, last=last
         )
+        deadline = answer.deadline
         if deadline != inf:
             # A commit comes here for each record of some programs: this costs less than
             # a scope. The connection keeps the request, whose answer is then dropped,
@@ -346,7 +350,6 @@ class CoordinatorRpc:
                 self._awaited = [each for each in self._awaited if not each.done()]
             if deadline < self._timer.when:
                 self._timer.set(deadline)
-        return answer
 
     def failure_of(
         self, answer: Answer[ResponseT], *, is_vital: bool = False
