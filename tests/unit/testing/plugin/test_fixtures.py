@@ -1,7 +1,10 @@
 """The fixtures as a user's tests use them: each run is a separate pytest."""
 
 import asyncio
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -31,12 +34,40 @@ async def test_it({more}kafka_broker, kafka_producer, kafka_consumer, kafka_topi
 """
 
 
+class Loaded:
+    """The modules that runs within this process loaded, beside their own tests."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, ModuleType] = {}
+
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        for name, module in sys.modules.items():
+            file = getattr(module, "__file__", None)
+            if file and not Path(file).is_relative_to(config.rootpath):
+                self.modules[name] = module
+
+
+LOADED = Loaded()
+
+
+@pytest.fixture(autouse=True)
+def modules_stay_loaded() -> Iterator[None]:
+    """Keep what a run loaded, which pytester would unload.
+
+    A module that is loaded again has other classes than those that modules and caches
+    hold already, and fails tests that run later in the same process.
+    """
+    yield
+    sys.modules.update(LOADED.modules)
+
+
 def run(pytester: pytest.Pytester, source: str, *options: str) -> pytest.RunResult:
     pytester.makepyfile(source)
     return pytester.runpytest_inprocess(
         *("-p", "kafkaio.testing.pytest_plugin", "-p", "no:cacheprovider"),
         *("-p", "no:xdist", "-p", "no:hypothesispytest", "--strict-markers"),
         *("-W", "error", *options),
+        plugins=[LOADED],
     )
 
 
