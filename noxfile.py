@@ -280,6 +280,16 @@ def run_unit(session: nox.Session, codec: str, *tests: str) -> None:
     session.run("pytest", *WORKERS, *tests, env=env)
 
 
+def shuffled(session: nox.Session) -> None:
+    """The unit tests in an order of chance, whose seed the first lines of output tell.
+
+    A test that only passes before or after another fails on the machine where workers
+    get tests in that order. ``--randomly-seed=N`` repeats an order.
+    """
+    groups(session, "shuffled")
+    run_unit(session, "compiled", *EACH_CHANGE, ALL_UNIT_TESTS, *session.posargs)
+
+
 #: What another Python, or another version of a dependency, could break.
 PORTABLE_TESTS = [
     *EACH_CHANGE,
@@ -1030,6 +1040,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "torture": lambda s: run_torture(s, *TORTURES),
     "torture-exactly-once": lambda s: run_torture(s, *COPY_TORTURES),
     "torture-share": lambda s: run_torture(s, *SHARE_TORTURES),
+    "shuffled": shuffled,
     "codec-python": lambda s: run_unit(s, "python", ALL_UNIT_TESTS),
     "coverage": coverage,
     "package": partial(run_package, KAFKAIO_COMPILED="1"),
