@@ -65,8 +65,8 @@ def run(pytester: pytest.Pytester, source: str, *options: str) -> pytest.RunResu
     pytester.makepyfile(source)
     return pytester.runpytest_inprocess(
         *("-p", "kafkaio.testing.pytest_plugin", "-p", "no:cacheprovider"),
-        *("-p", "no:xdist", "-p", "no:hypothesispytest", "--strict-markers"),
-        *("-W", "error", *options),
+        *("-p", "no:xdist", "-p", "no:randomly", "-p", "no:hypothesispytest"),
+        *("--strict-markers", "-W", "error", *options),
         plugins=[LOADED],
     )
 
