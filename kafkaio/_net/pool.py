@@ -568,7 +568,8 @@ class Pool:
         except BaseException:
             connection.close()
             raise
-        del self._turned_away[broker.host, broker.port]
+        # Another connection, confirmed or ended otherwise, may have done it already.
+        self._turned_away.pop((broker.host, broker.port), None)
 
     def _opened(self, key: _Key, connection: Connection) -> None:
         self._open[key] = connection

@@ -726,7 +726,7 @@ class Runner:
         elif error is not self._failure:
             # One note for many handlers that fail alike.
             note = f"and another: {error!r}"
-            if note not in self._failure.__notes__:
+            if note not in getattr(self._failure, "__notes__", ()):
                 self._failure.add_note(note)
         self.stop()
 

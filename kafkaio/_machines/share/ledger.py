@@ -497,9 +497,13 @@ class ShareLedger:
             self._delivered_again(leader, lease, each)
         partition = leader.partition(tp)
         slack = max(0.0, now - sent_at)
-        return tuple(
+        taken = tuple(
             self._lease(leader, partition, each, sent_at, slack) for each in ranges
         )
+        if self._expiries.first() <= now:
+            # The answer took longer than its locks last: nothing of it is handed out.
+            self.expire(now)
+        return taken
 
     def _lease(
         self,

@@ -291,6 +291,29 @@ async def test_failures_of_one_kind_are_named_once(
     assert failed.value.__notes__[1:] == ["and another: ValueError('down')"]
 
 
+async def test_a_failure_after_a_cancellation_is_a_note_of_it(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    """What a handler raises as it is cancelled does not hide why it was."""
+    has_begun = asyncio.Event()
+
+    async def handle(record: Record) -> None:
+        if record.offset == 1:
+            await has_begun.wait()
+            raise asyncio.CancelledError
+        has_begun.set()
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            raise ValueError("down")
+
+    fill(logs, ORDERS[0], None, None)
+    async with make(**MEMBER) as consumer:
+        with pytest.raises(ClosedError, match="at offset 1 was cancelled") as failed:
+            await consumer.run(handle)
+    assert failed.value.__notes__ == ["and another: ValueError('down')"]
+
+
 async def test_cancelling_acknowledges_nothing(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:

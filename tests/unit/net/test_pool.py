@@ -654,3 +654,20 @@ def test_tls_without_a_context_gets_the_default_one() -> None:
     tls = NetSettings.from_config(config).tls
     assert tls is not None
     assert tls().check_hostname
+
+
+async def test_two_connections_find_that_a_broker_answers_again(side: Side) -> None:
+    """It closed each connection at its first request, and both of them ask it."""
+    side.cluster.on(ApiKey.HEARTBEAT, DISCONNECT, times=3)
+    for _ in range(3):
+        connection = await side.connect()
+        with pytest.raises(ConnectionLost):
+            await connection.call(heartbeat(), timeout=5)
+    gate = side.cluster.hold(ApiKey.METADATA)
+    kinds = ConnectionClass.SHARED, ConnectionClass.PRODUCE
+    both = asyncio.gather(*(side.connect(0, kind) for kind in kinds))
+    async with asyncio.timeout(60):
+        while gate.waiting < 2:  # noqa: ASYNC110  (the clock jumps)
+            await asyncio.sleep(0.01)
+    gate.release()
+    assert all(connection.is_ready for connection in await both)

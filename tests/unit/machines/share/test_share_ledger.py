@@ -119,6 +119,23 @@ def test_what_no_leader_can_have_acquired(ranges: list[tuple[int, int, int]]):
     assert ledger.next_expiry() is None
 
 
+@pytest.mark.parametrize("late_by", [0.0, 20.0])
+def test_an_answer_that_comes_when_its_locks_have_ended_locks_nothing(late_by: float):
+    ledger = Ledger()
+    (acquired,) = ledger.acquired(
+        NODE,
+        TP,
+        [AcquiredRange(0, 9, 1)],
+        lock=LOCK,
+        sent_at=0.3,
+        now=0.3 + LOCK + late_by,
+    )
+    assert not acquired.is_held(0)
+    assert acquired.is_lost(9)
+    assert ledger.held == 0  # it fades at the leader, which began later
+    assert len(ledger.log.losses) == 1
+
+
 def test_what_is_held_comes_once():
     ledger = Ledger()
     ledger.lock((0, 9))
