@@ -271,8 +271,10 @@ class JoinedTransaction:
         self._has_ended = False
         reader = self._reader
         reader.sync()
+        going = self._going()
         for tp in [*reader.ledger.unfinished]:
-            if (place := reader.ledger.unfinished_from(tp)) is not None:
+            place = reader.ledger.unfinished_from(tp)
+            if place is not None and tp not in going:
                 self._hold(tp, place)
         reader.watch(self._begin)
 
@@ -310,6 +312,18 @@ class JoinedTransaction:
 
     def _pending(self) -> frozenset[TopicPartition]:
         return frozenset() if self._member is None else self._member.to_be_revoked
+
+    def _going(self) -> frozenset[TopicPartition]:
+        """Partitions on their way out, of whose records none will be worked on.
+
+        Where several tasks divide the records, those that were handed out and not begun
+        are left to the next owner. Held, such a partition would end each transaction as
+        it begins, for as long as its release takes: a callback, or a deadline.
+        """
+        pending, divider = self._pending(), self._reader.divider
+        if divider is None or not pending:
+            return frozenset()
+        return frozenset(filter(divider.may_go, pending))
 
     def update(self) -> None:
         """Report requested revocations and losses of its partitions."""

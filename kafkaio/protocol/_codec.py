@@ -252,7 +252,8 @@ def decode_rare(
 def _decoder_of(message: type[Message], version: int) -> Decoder:
     # A new version of a request leaves many an answer as it was.
     wanted = layout(message, version), message.is_flexible(version)
-    for (kind, other), decoder in _DECODERS.items():
+    # A copy: another thread may compile one meanwhile.
+    for (kind, other), decoder in list(_DECODERS.items()):
         if kind is message and wanted == (
             layout(message, other),
             message.is_flexible(other),

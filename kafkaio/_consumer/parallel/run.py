@@ -420,8 +420,8 @@ class Runner:
             else:
                 aborts = 0
                 if is_over:
-                    # It did nothing, and so it did not wait either. The task that
-                    # releases a partition of the one before needs turns of the loop.
+                    # It did nothing, and so it did not wait either. Whatever ended it
+                    # needs turns of the loop, which a row of these would not give.
                     await self._consumer.wait_for_news(now() + _UNTIL_RELEASED)
 
     def _forget(self) -> None:

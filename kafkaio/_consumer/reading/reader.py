@@ -212,6 +212,9 @@ class Reader:
         # that does not exist any more.
         if (divider := self._progress.divider) is not None:
             divider.assigned(tp)
+            # The answer may come after a request for the partition, which still holds.
+            if self.positions[tp].is_revoking:
+                divider.revoke_requested(tp)
         self.wake()
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:

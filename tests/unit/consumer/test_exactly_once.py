@@ -701,6 +701,42 @@ async def test_a_cancellation_does_not_wait_for_the_committed_offsets() -> None:
 
 
 @virtual
+@pytest.mark.parametrize("protocol", ["kip848", "cooperative"])
+async def test_others_are_worked_on_while_a_partition_is_released(
+    protocol: str,
+) -> None:
+    """Records of it were handed out and never begun, and its callback takes long."""
+    calls = list[asyncio.Event]()
+
+    async def revoked(partitions: object) -> None:
+        del partitions
+        calls.append(asyncio.Event())
+        await calls[-1].wait()
+
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        await asyncio.sleep(0.05)
+        await tx.send("out", record.value)
+
+    async with (
+        world(protocol) as there,
+        await there.consumer(on_revoked=revoked) as one,
+    ):
+        await there.write(*(b"%d" % number for number in range(3000)))
+        producer = FakeProducer(committing(one))
+        async with (
+            running(by_run(one, producer, work, max_records=500, concurrency=2)),
+            await there.consumer(),
+        ):
+            await eventually(lambda: calls)
+            begun, done = len(producer.all), len(producer.committed)
+            await asyncio.sleep(10)
+            assert len(producer.committed) - done > 100
+            # And none of the transactions ends as it begins.
+            assert len(producer.committed) - done > 4 * (len(producer.all) - begun)
+            calls[0].set()
+
+
+@virtual
 async def test_transactions_that_end_as_they_begin_leave_the_loop_its_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -314,6 +314,21 @@ async def test_a_failure_after_a_cancellation_is_a_note_of_it(
     assert failed.value.__notes__ == ["and another: ValueError('down')"]
 
 
+async def test_a_truncation_does_not_keep_a_partition_that_is_to_go(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    """The leader said so after the group had asked for the partition."""
+    work = Work()
+    fill(logs, ORDERS[0], None, None)
+    async with make(**MEMBER) as consumer, Running(consumer, work):
+        await work.until_done(2)
+        reader = consumer._core.reader  # type: ignore[union-attr]  # no thread
+        reader.revoke_requested(ORDERS[0])
+        reader.truncated(ORDERS[0])
+        assert reader.divider is not None
+        assert reader.divider.may_go(ORDERS[0])
+
+
 async def test_cancelling_acknowledges_nothing(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:

@@ -200,3 +200,25 @@ def test_a_long_request_is_compiled_in_the_middle() -> None:
     assert parts[0] is out
     assert b"".join(parts) == b"head" + whole
     assert sum(part is large for part in parts) == 2
+
+
+def test_another_thread_may_compile_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other versions of an answer are looked at while one is added."""
+    layout, answer = _codec.layout, HeartbeatResponse(error_code=3)
+    threads = iter(range(1000))
+
+    def meanwhile(kind: type[Message], version: int) -> object:
+        _codec._DECODERS[HeartbeatRequest, 100 + next(threads)] = _codec._DECODERS[
+            HeartbeatResponse, 0
+        ]
+        return layout(kind, version)
+
+    with unused():
+        for version in (0, 1):
+            for _ in range(65):
+                decode(HeartbeatResponse, version, encode(answer, version))
+        monkeypatch.setattr(_codec, "layout", meanwhile)
+        for _ in range(65):
+            assert decode(HeartbeatResponse, 4, encode(answer, 4)) == answer
