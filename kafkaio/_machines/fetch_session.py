@@ -257,7 +257,7 @@ class FetchWait:
         if progress != self._progress:
             self._progress, self._short = progress, _SHORT_MS
         else:
-            self._short *= 2
+            self._short = min(2 * self._short, self._max_wait_ms)
         return min(self._short, self._max_wait_ms)
 
     def answered(self, *, has_news: bool) -> None:

@@ -20,6 +20,7 @@ from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,
     CRC_OFFSET,
     LENGTH_END,
+    MIN_RECORD_SIZE,
     TRANSACTIONAL,
     PlainRecord,
 )
@@ -171,7 +172,8 @@ class RawBatch:
 
         Otherwise it decompresses the batch and writes its records anew: if the batch
         stands for a part of its records, has gaps that compaction left, has timestamps
-        of the broker, or has message format 0 or 1.
+        of the broker, or has message format 0 or 1. It cannot write one that claims
+        more records than its bytes can hold.
         """
         batch = self._batch
         return (
@@ -180,6 +182,7 @@ class RawBatch:
             and self.next_offset == batch.next_offset
             and 0 < batch.count == self.next_offset - self.first_offset
             and batch.timestamp_type is TimestampType.CREATE
+            and _may_hold(batch)
         )
 
     def records(self) -> list[Record]:
@@ -198,6 +201,15 @@ class RawBatch:
         cursor = batch.iterate(self.topic, self.partition, self.first_offset)
         end = self.next_offset
         return list(takewhile(lambda record: record.offset < end, cursor))
+
+
+def _may_hold(batch: RecordBatch) -> bool:
+    """Whether the bytes of a batch may hold as many records as it claims."""
+    # Without this, a header alone would make as many results as it likes.
+    size = batch.size_bytes - BATCH_HEADER_SIZE
+    if batch.compression is not Compression.NONE:
+        size = batch._max_decompressed
+    return batch.count <= size // MIN_RECORD_SIZE
 
 
 class EncodedBatch:

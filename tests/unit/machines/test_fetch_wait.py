@@ -55,6 +55,13 @@ def test_short_waits_double_while_nothing_is_taken():
     assert [wait.short(progress=8) for _ in range(2)] == [20, 40]
 
 
+def test_the_number_itself_does_not_grow_for_ever():
+    wait = FetchWait(100, 1)
+    for _ in range(1000):
+        wait.short(progress=7)
+    assert wait._short == 100
+
+
 def test_short_waits_end_the_long_ones():
     wait, asked = FetchWait(500, 1), "asked"
     assert quiet(wait, asked, 3) == [500, 1000, 2000]

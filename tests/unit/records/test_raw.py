@@ -184,3 +184,16 @@ def test_records_that_cannot_be_read_are_written_all_the_same() -> None:
     assert encoded.build()[61:] == batch.data[61:]
     with pytest.raises(CorruptRecord):
         list(encoded.records())
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
+def test_more_records_than_the_bytes_can_hold(codec: Compression) -> None:
+    data = batch_of([(5, b"k", b"v", ())] * 3, codec=codec)
+    most = 2**31 - 1
+    data = changed(data, 23, (most - 1).to_bytes(4, "big"))
+    batch = raw(changed(data, 57, most.to_bytes(4, "big")))
+
+    assert batch.next_offset - batch.first_offset == batch.count == most
+    assert not batch.is_whole
+    with pytest.raises(CorruptRecord):
+        batch.records()
