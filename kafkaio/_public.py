@@ -8,12 +8,13 @@ pickles and the reference show: ``kafkaio.Consumer``, wherever the class stands.
 
 from __future__ import annotations
 
+import gc
 import sys
 from abc import ABCMeta
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from importlib import import_module
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ForwardRef, NoReturn, Self, TypeVar
 
 if TYPE_CHECKING:
@@ -144,9 +145,9 @@ def lazy(
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if home == package:
-            value: Any = import_module(f"{home}.{name}")
+            value: Any = _load(f"{home}.{name}")
         else:
-            value = getattr(import_module(home), name)
+            value = getattr(_load(home), name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -155,6 +156,25 @@ def lazy(
         return sorted({*vars(sys.modules[package]), *names, *more})
 
     return names, load, list_names
+
+
+def _load(module: str) -> ModuleType:
+    """Import a module with all that it needs, and collect no garbage meanwhile.
+
+    An import makes what stays: functions, classes, constants. The collector would walk
+    them again and again and find nothing. See ADR 88.
+    """
+    if module in sys.modules or not gc.isenabled():
+        return import_module(module)
+    gc.disable()
+    try:
+        return import_module(module)
+    finally:
+        if not gc.get_freeze_count():  # else what the program has frozen would thaw
+            # All objects become old without a walk: only a full collection sees them.
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()
 
 
 # ---- the names of other clients ------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, SupportsIndex, TypeAlias
 
 from kafkaio._arguments import check_topic, partition_of, type_name
-from kafkaio._client.offsets import LATEST, Moment, OffsetLookup, time_of
+from kafkaio._client.offsets import LATEST, OffsetLookup, time_of
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, OffsetOutOfRange
@@ -21,11 +21,13 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
+    from kafkaio._client.offsets import Moment
     from kafkaio._client.ports import ClusterPort
 
-#: Where to begin or to end: a place in all logs, or an offset or a place for each of
-#: some partitions.
-Bound: TypeAlias = Moment | Mapping[TopicPartition, Moment]
+    #: Where to begin or to end: a place in all logs, or an offset or a place for each
+    #: of some partitions.
+    Bound: TypeAlias = Moment | Mapping[TopicPartition, Moment]
+
 #: Smaller numbers are offsets by mistake, not times: this one is in March 1973.
 _LEAST_TIME: Final = 100_000_000_000
 

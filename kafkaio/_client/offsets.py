@@ -7,7 +7,6 @@ Each partition's leader is asked (ListOffsets), all leaders at the same time, by
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kafkaio._arguments import partition_of, type_name
@@ -30,19 +29,24 @@ from kafkaio.protocol.messages.list_offsets import (
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from kafkaio._client.ports import ClusterPort
     from kafkaio._machines.positions import Reset
 
-#: Which offset of a log is asked for. A number is milliseconds since the Unix epoch.
-Moment: TypeAlias = Literal["earliest", "latest"] | datetime | int
+    #: Which offset of a log is asked for. A number is milliseconds since 1970.
+    Moment: TypeAlias = Literal["earliest", "latest"] | datetime | int
 
-#: The same, and places that only administrators ask for.
-AdminMoment: TypeAlias = (
-    Moment
-    | Literal[
-        "max_timestamp", "earliest_local", "latest_tiered", "earliest_pending_upload"
-    ]
-)
+    #: The same, and places that only administrators ask for.
+    AdminMoment: TypeAlias = (
+        Moment
+        | Literal[
+            "max_timestamp",
+            "earliest_local",
+            "latest_tiered",
+            "earliest_pending_upload",
+        ]
+    )
 
 #: Times with a meaning of their own in ListOffsets.
 LATEST: Final = -1
@@ -58,8 +62,6 @@ _WORDS: Final = {
 #: The versions of ListOffsets that know the last, and Kafka's that know those.
 _KNOWN_FROM: Final = {-3: (7, "3.0"), -4: (8, "3.6"), -5: (9, "3.9"), -6: (11, "4.2")}
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 _CONSUMER: Final = -1
 _NO_OFFSET: Final = -1
 #: From this version on ListOffsets carries a timeout (KIP-1075).
@@ -303,15 +305,7 @@ def time_of(moment: object) -> int:
         return EARLIEST
     if moment == "latest":
         return LATEST
-    if isinstance(moment, datetime):
-        if moment.tzinfo is None:
-            raise ArgumentValueError(
-                f"the datetime {moment.isoformat()} has no time zone; without one it "
-                "is ambiguous"
-            )
-        # Rounded up: a record of the millisecond before is older.
-        time = -((_EPOCH - moment) // _MILLISECOND)
-    elif isinstance(moment, int) and not isinstance(moment, bool):
+    if isinstance(moment, int) and not isinstance(moment, bool):
         time = moment
     elif isinstance(moment, str):
         raise ArgumentValueError(
@@ -319,10 +313,26 @@ def time_of(moment: object) -> int:
             "datetime or milliseconds since the Unix epoch"
         )
     else:
+        time = _time_of_datetime(moment)
+    if time < 0:
+        raise ArgumentValueError(f"the time {moment} is before 1970")
+    return time
+
+
+def _time_of_datetime(moment: object) -> int:
+    # A millisecond to load, and most programs do without.
+    from datetime import UTC, datetime, timedelta
+
+    if not isinstance(moment, datetime):
         raise ArgumentTypeError(
             "a place in a log must be 'earliest', 'latest', a datetime or an int of "
             f"milliseconds, not {type_name(moment)}"
         )
-    if time < 0:
-        raise ArgumentValueError(f"the time {moment} is before 1970")
-    return time
+    if moment.tzinfo is None:
+        raise ArgumentValueError(
+            f"the datetime {moment.isoformat()} has no time zone; without one it "
+            "is ambiguous"
+        )
+    # Rounded up: a record of the millisecond before is older.
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return -((epoch - moment) // timedelta(milliseconds=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaio._consumer.batch import Batch as Batch
 from kafkaio._consumer.commit import ToCommit as ToCommit
-from kafkaio._consumer.consumer import Consumer as Consumer, RewindTo as RewindTo
+from kafkaio._consumer.consumer import Consumer as Consumer
 from kafkaio._consumer.reading.iterators import (
     BatchIterator as BatchIterator,
     Poll as Poll,

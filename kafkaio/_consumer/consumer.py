@@ -20,7 +20,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import timedelta
 from functools import partial
 from typing import (
     TYPE_CHECKING,
@@ -100,6 +99,8 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from kafkaio._client.log_ranges import Bound, Edge
     from kafkaio._consumer.parallel.dead_letter import DeadLetter
     from kafkaio._consumer.parallel.lanes import LaneIterator
@@ -112,14 +113,15 @@ if TYPE_CHECKING:
     from kafkaio._machines.retries import Retry
     from kafkaio._machines.schedule import Ordering
 
+    #: Where a group can be rewound to.
+    RewindTo: TypeAlias = (
+        int | OffsetAndMetadata | Literal["earliest", "latest"] | timedelta
+    )
+
 TransactionT = TypeVar("TransactionT", bound="OpenTransactionPort")
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
-#: Where a group can be rewound to.
-RewindTo: TypeAlias = (
-    int | OffsetAndMetadata | Literal["earliest", "latest"] | timedelta
-)
 
 
 @public("kafkaio")
@@ -1642,18 +1644,24 @@ def _times_of(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
 
 
 def _place_of(place: RewindTo) -> OffsetAndMetadata | Reset:
-    if isinstance(place, timedelta):
-        if place < timedelta(0):
-            raise ArgumentValueError(f"{place!r} is negative: it goes back by this")
-        return Reset(ResetTo.DURATION, place // timedelta(milliseconds=1))
     if not isinstance(place, str):
-        return _readable(place)
+        return _moment_of(place)
     kind, _, duration = place.partition(":")
     is_invalid = kind == "by_duration" and iso_duration_ms(duration) is None
     reset = None if is_invalid else Reset.of(place)
     if reset is None:
         raise ArgumentValueError(f"{place!r} is not a place to rewind to")
     return reset
+
+
+def _moment_of(place: int | OffsetAndMetadata | timedelta) -> OffsetAndMetadata | Reset:
+    from datetime import timedelta  # a millisecond to load
+
+    if not isinstance(place, timedelta):
+        return _readable(place)
+    if place < timedelta(0):
+        raise ArgumentValueError(f"{place!r} is negative: it goes back by this")
+    return Reset(ResetTo.DURATION, place // timedelta(milliseconds=1))
 
 
 def _readable(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:

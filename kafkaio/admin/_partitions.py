@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafkaio._arguments import (
     level_of,
@@ -19,7 +19,7 @@ from kafkaio._arguments import (
 )
 from kafkaio._client.destinations import Broker, Controller, Leader
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio._client.offsets import AdminMoment, OffsetLookup, places_of
+from kafkaio._client.offsets import OffsetLookup, places_of
 from kafkaio._dataclass import replace
 from kafkaio._runtime.clock import now
 from kafkaio.admin._asking import all_brokers, ask, final_at, outcome
@@ -39,6 +39,9 @@ from kafkaio.protocol import _api_numbers as apis, messages
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._client.offsets import AdminMoment
 
 _ELECTIONS: Final = {ElectionType.PREFERRED: 0, ElectionType.UNCLEAN: 1}
 _ELECTIONS_SINCE: Final = {ElectionType.PREFERRED: "2.2", ElectionType.UNCLEAN: "2.4"}

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafkaio._client.client import Client
 from kafkaio._config import ClientConfig
-from kafkaio._consumer import Consumer, RewindTo
+from kafkaio._consumer import Consumer
 from kafkaio._machines.membership.subscription import (
     decode_assignment,
     encode_assignment,
@@ -45,6 +45,9 @@ from tests.unit.consumer.fake_log import FakeLogs
 from tests.unit.consumer.group_fakes import FakeGroup, virtual
 from tests.unit.consumer.in_parallel import MEMBER, ORDERS, eventually
 from tests.unit.consumer.test_consumer_group import Coordinator
+
+if TYPE_CHECKING:
+    from kafkaio._consumer.consumer import RewindTo
 
 EAGER = MEMBER | {"partition_assignment_strategy": ["range"]}
 COUNT = 10
