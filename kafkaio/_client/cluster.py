@@ -110,6 +110,8 @@ _numbers: dict[str, set[int]] = {}
 _unclaimed: dict[str, tuple[str, int]] = {}
 #: Most characters of a group in a client id.
 _MOST_OF_GROUP: Final = 64
+#: Looked at for each commit.
+_RUNNING: Final = LifecycleState.RUNNING
 
 
 def with_client_id(config: ConfigT, kind: str, group: str | None = None) -> ConfigT:
@@ -846,7 +848,7 @@ class Cluster:
         None while the client does not run: `coordinator` and `connection` say why.
         """
         node_id = self._finder.cache.get(kind, key)
-        if node_id is None or self.life.state is not LifecycleState.RUNNING:
+        if node_id is None or self.life.state is not _RUNNING:
             return None
         return self._pool.ready(node_id, connection_class)
 

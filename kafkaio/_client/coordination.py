@@ -70,10 +70,11 @@ class Answer(PromptFuture[ResponseT | None]):
         failure: why there is none; None if the deadline has passed.
     """
 
-    failure: Exception | None = None
+    __slots__ = ("api", "connection", "deadline", "failure")
 
     def __init__(self, connection: Connection, api: str, deadline: float) -> None:
         PromptFuture.__init__(self, loop=asyncio.get_running_loop())
+        self.failure: Exception | None = None
         self.connection: Connection = connection
         self.api: str = api
         self.deadline: float = deadline
@@ -88,6 +89,8 @@ class Answer(PromptFuture[ResponseT | None]):
 
 class _PlainAnswer(Answer[ResponseT]):
     """An answer that wakes more than one task: they run in the order of the loop."""
+
+    __slots__ = ()
 
     def set_result(self, result: ResponseT | None, /) -> None:
         """Take the answer; the task goes on in the next iteration."""

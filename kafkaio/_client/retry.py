@@ -99,6 +99,7 @@ class Attempts:
         timeout: seconds for all attempts, from now on; None sets no limit.
         surfaced: errors that are raised as they are when the time is over, if the
             last attempt failed with one. All others become a RequestTimeout.
+        at: the time, for callers that know it; None asks the clock.
 
     Attributes:
         what: names the operation.
@@ -130,11 +131,14 @@ class Attempts:
         what: str,
         policy: RetryPolicy,
         timeout: float | None = None,
-        *,
         surfaced: tuple[type[KafkaError], ...] = (),
+        at: float | None = None,
     ) -> None:
         self.what: str = what
-        self.deadline: float = inf if timeout is None else now() + timeout
+        if timeout is None:
+            self.deadline: float = inf
+        else:
+            self.deadline = (now() if at is None else at) + timeout
         self._policy = policy
         self._timeout = timeout
         self._surfaced = surfaced

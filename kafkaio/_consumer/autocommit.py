@@ -66,7 +66,7 @@ class AutoCommitter:
         reader: Reader,
         reading: ExclusiveReading,
         member: ConsumerMember | None,
-        commit: Callable[[Commit, Patience], Awaitable[None]],
+        commit: Callable[[Commit, float, float], Awaitable[None]],
         start_soon: Callable[[Child, str], None],
     ) -> None:
         self.is_enabled: bool = config.enable_auto_commit and member is not None
@@ -192,7 +192,8 @@ class AutoCommitter:
         observer = self._cluster.observer
         commit = self.due()
         try:
-            await self._commit(commit, patience or self._patience)
+            patience = patience or self._patience
+            await self._commit(commit, patience.time, patience.doubt)
         except KafkaError as error:
             observer.commit_failed(self._group_id, error)
             lasts = (

@@ -26,6 +26,7 @@ from typing import (
     Any,
     Final,
     Literal,
+    Never,
     Self,
     TypeAlias,
     TypeVar,
@@ -69,7 +70,13 @@ from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._net.transport import Dial
-from kafkaio._public import PropertySet, knows_other_clients, public
+from kafkaio._public import (
+    PropertySet,
+    knows_other_clients,
+    public,
+    refuses_others,
+    wrong_call,
+)
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
 from kafkaio._topic import (
@@ -126,7 +133,7 @@ TABLE_ROWS: Final = 32_768
 
 @public("kafkaio")
 @knows_other_clients(
-    *("__init__", "poll", "subscribe", "commit", "committed", "position", "seek"),
+    *("__init__", "poll", "subscribe", "committed", "position", "seek"),
     *("beginning_offsets", "end_offsets", "offsets_for_times", "close"),
 )
 class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
@@ -1268,10 +1275,13 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
 
     # Committed offsets
 
+    @refuses_others
     async def commit(
         self,
         what: ToCommit | None = None,
         timeout: float | None = None,
+        *_others: Never,
+        **_foreign: Never,
     ) -> None:
         """Commit offsets for the group; return when the group coordinator has them.
 
@@ -1321,6 +1331,8 @@ class Consumer(TransactionalConsumer, Closeable, Generic[K_co, V_co]):
             UsageError: the consumer has no group, or a partition is named without an
                 offset and is not assigned.
         """
+        if _others or _foreign:
+            raise wrong_call("Consumer.commit", 2 + len(_others), _foreign)
         await self._core.commit_for_user(what, self._within(timeout))
 
     async def committed(

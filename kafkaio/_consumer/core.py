@@ -22,7 +22,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import contextmanager, suppress
-from functools import cached_property, partial
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
@@ -65,7 +65,7 @@ from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
-from kafkaio._machines.patience import Patience
+from kafkaio._machines.patience import ASKED_FOR, Patience
 from kafkaio._machines.positions import Reset
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.caller import caller
@@ -131,8 +131,10 @@ _COMMITTING: Final = 5.0
 #: Records that are handed out between two readings of the loop's clock. In between,
 #: each record reads a clock that costs less and is less exact.
 _ALLOWANCE: Final = 256
-#: Looked at for each record that crosses from an I/O thread.
+#: Looked at for each record that crosses from an I/O thread, and for each commit.
 _RUNNING: Final = LifecycleState.RUNNING
+_STARTING: Final = LifecycleState.STARTING
+_CLOSING: Final = LifecycleState.CLOSING
 
 
 def _is_refused_topic(error: BaseException) -> bool:
@@ -162,6 +164,17 @@ class Core:
         time_slice: when the event loop is to get a turn.
         polls: whether the last read was a poll; None before the first read.
     """
+
+    # Of more than thirty attributes Python 3.11 finds each by a look-up in a dict.
+    __slots__ = (
+        "__weakref__", "_assigner", "_autocommit", "_clock", "_close_by",
+        "_commit_ended", "_guard", "_has_left", "_idle", "_is_waking", "_lanes",
+        "_lookup", "_newcomers", "_news", "_places", "_positioned",
+        "_positioner", "_rewinder", "_supervisor", "_takes_part",
+        "_transaction", "_undo", "assigned", "cluster", "committer", "config",
+        "fetcher", "life", "member", "owns_cluster", "polls", "reader",
+        "reading", "time_slice", "user_code", "wanted",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -254,6 +267,8 @@ class Core:
     def _make_group_parts(self) -> None:
         self.committer: OffsetCommitter | None = None
         self.member: ConsumerMember | None = None
+        # Moves the whole group to other offsets; None before it is first used.
+        self._rewinder: Rewinder | None = None
         # Whether the member was started, and not left since.
         self._takes_part = False
         if self.config.group_id is not None:
@@ -1235,7 +1250,7 @@ class Core:
         """
         partitions = None if what is None else partitions_alone(what)
         try:
-            self.life.check(LifecycleState.STARTING, LifecycleState.CLOSING)
+            self.life.check(_STARTING, _CLOSING)
         except ClosedError:
             self._guard.check_closed(partitions or partitions_with_offsets(what))
             raise
@@ -1262,7 +1277,7 @@ class Core:
         if self._transaction is not None:
             self._transaction.check_plain_commit(commit.offsets)
         self._autocommit.superseded(commit.offsets)
-        return self._commit(commit, Patience(within))
+        return self._commit(commit, within)
 
     async def settle_commits(
         self, partitions: Collection[TopicPartition], due: float | None
@@ -1288,7 +1303,8 @@ class Core:
         on_their_way = self.reader.ledger.in_flight(partitions)
         try:
             if self._autocommit.has_work:
-                await self._commit(self._autocommit.due(partitions), patience)
+                due_commit = self._autocommit.due(partitions)
+                await self._commit(due_commit, patience.time, patience.doubt)
         finally:
             await self._wait_for_commits(on_their_way, at + patience.time)
 
@@ -1297,36 +1313,41 @@ class Core:
             while serials & self.reader.ledger.in_flight():
                 await self._commit_ended.wait()
 
-    async def _commit(self, commit: Commit, patience: Patience) -> None:
-        committer = self.group_committer()
-        if not commit.offsets:
+    async def _commit(
+        self, commit: Commit, within: float, doubt: float = ASKED_FOR
+    ) -> None:
+        committer, offsets = self.group_committer(), commit.offsets
+        if not offsets:
             return
         ledger = self.reader.ledger
-        call = committer.begin(commit.offsets, patience.time, patience.doubt)
+        call = committer.begin(offsets, within, doubt, self._clock())
         ledger.sent(commit)
         try:
             # Mostly its request is on its way, and the answer commits all of it.
-            if call.answer is None or not committer.settle(call, await call.answer):
+            # The loop has its turns while the answer is awaited, which begins a slice.
+            # A store may not have waited.
+            if (answer := call.answer) is None:
+                await committer.finish(call)
+                if self.config.offset_store is None:
+                    self.time_slice.renew()
+            elif not committer.settle(call, await answer, self.time_slice.renew()):
                 await committer.finish(call)
         finally:
             committer.leave(call)
             ledger.answered(commit)
             if taken := call.taken:
-                # The loop had its turns while the broker's answer was awaited. A store
-                # may not have waited.
-                if self.config.offset_store is None:
-                    self.time_slice.renew()
-                is_whole = len(taken) == len(commit.offsets)
+                is_whole = len(taken) == len(offsets)
                 self._committed(commit if is_whole else commit.of(taken))
             self._commit_ended.notify_all()
 
     def _committed(self, commit: Commit) -> None:
-        self.reader.sync()
-        self.reader.ledger.committed(commit)
+        reader = self.reader
+        reader.sync()
+        reader.ledger.committed(commit)
         if self._places:
             for tp in commit.offsets:
                 self._places.pop(tp, None)
-        if (divider := self.reader.divider) is not None:
+        if (divider := reader.divider) is not None:
             divider.committed()
 
     async def committed(
@@ -1356,26 +1377,20 @@ class Core:
         found = await self.group_committer().last_committed(partitions, within)
         return [tp for tp, at in found.items() if at is not None]
 
-    @cached_property
-    def _rewinder(self) -> Rewinder | None:
-        """Moves the whole group to other offsets; None without a group."""
-        from kafkaio._consumer.group.rewind import Rewinder
-
-        if self.member is None or self.committer is None:
-            return None
-        return Rewinder(self.member, self.committer, self.cluster, self._lookup)
-
     async def rewind(
         self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
     ) -> dict[TopicPartition, int]:
         """Move the whole group to other offsets, as ``Consumer.rewind`` describes."""
         self.check()
-        rewinder = self._rewinder
-        if rewinder is None or not self.wanted.is_subscription:
+        member, committer = self.member, self.committer
+        if member is None or committer is None or not self.wanted.is_subscription:
             raise UsageError("only a group that is subscribed to topics can be rewound")
         from kafkaio._client.fanout import Results
-        from kafkaio._consumer.group.rewind import Moved, outcome
+        from kafkaio._consumer.group.rewind import Moved, Rewinder, outcome
 
+        if self._rewinder is None:
+            self._rewinder = Rewinder(member, committer, self.cluster, self._lookup)
+        rewinder = self._rewinder
         deadline = now() + within
         places = await rewinder.find(to, within)
         moved: Moved = Results(failed=places.failed)

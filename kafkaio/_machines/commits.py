@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import Enum
+from types import MappingProxyType
 
 from kafkaio._dataclass import dataclass
-from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
+_NO_OWNERS: Mapping[TopicPartition, int] = MappingProxyType({})
 #: About how many bytes a partition costs beside its names, as a record of the broker.
 _ENTRY = 64
 
@@ -35,7 +36,8 @@ class CommitAnswer(Enum):
     UNKNOWN = "unknown"
 
 
-class Merge(NamedTuple):
+@dataclass(slots=True)
+class Merge:
     """The content of one request.
 
     Attributes:
@@ -113,8 +115,8 @@ class CommitQueue:
     def merge(self) -> Merge:
         """Return the next request: the oldest calls, as many as fit into one."""
         if len(self._rest) == 1:
-            ((call, rest),) = self._rest.items()
-            return Merge(rest, {}, (call,))
+            for call, rest in self._rest.items():
+                return Merge(rest, _NO_OWNERS, (call,))
         offsets = dict[TopicPartition, OffsetAndMetadata]()
         owners = dict[TopicPartition, int]()
         calls = list[int]()

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kafkaio._dataclass import dataclass
-from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 
-class Commit(NamedTuple):
+@dataclass(slots=True)
+class Commit:
     """Offsets to commit, and the state of the ledger when the commit was made.
 
     Attributes:
@@ -251,25 +251,30 @@ class OffsetLedger:
         if partitions is not None:
             done.intersection_update(partitions)
         for tp in done:
-            entry = self._entries[tp]
-            entry.finish(entry.handed, entry.handed_epoch, self._serial)
-            self._changed[tp] = None
-        self._unfinished -= done
+            self._finish(tp)
 
     def finished_to(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Note that the records before ``offset`` are finished."""
         self.handed(tp, -1, epoch, finished=offset)
 
-    def finish_of(self, *partitions: TopicPartition) -> None:
-        """Finish all records handed out of open partitions."""
-        for tp in partitions:
-            entry = self._entries[tp]
-            if tp in self._unfinished:
-                # As `finish`: what is unfinished has another offset.
-                entry.finished, entry.finished_epoch = entry.handed, entry.handed_epoch
-                entry.moved = self._serial
-                self._changed[tp] = None
-                self._unfinished.discard(tp)
+    def finish_of(self, tp: TopicPartition) -> None:
+        """Finish all records handed out of an open partition, excluded or not."""
+        if tp in self._unfinished:
+            self._finish(tp)
+
+    def finish_handed(self, partitions: Collection[TopicPartition] | None) -> None:
+        """Finish all records handed out of these or of all partitions."""
+        for tp in list(self._unfinished):
+            if partitions is None or tp in partitions:
+                self._finish(tp)
+
+    def _finish(self, tp: TopicPartition) -> None:
+        # What is unfinished has another offset than what is finished.
+        entry = self._entries[tp]
+        entry.finished, entry.finished_epoch = entry.handed, entry.handed_epoch
+        entry.moved = self._serial
+        self._changed[tp] = None
+        self._unfinished.discard(tp)
 
     def unfinished_from(self, tp: TopicPartition) -> OffsetAndMetadata | None:
         """Where a partition's unfinished records begin; None if there are none."""

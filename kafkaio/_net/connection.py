@@ -158,6 +158,17 @@ class Connection:
         clock: the clock of the loop: a hot path need not ask which loop runs.
     """
 
+    # Of more than thirty attributes Python 3.11 finds each by a look-up in a dict.
+    __slots__ = (
+        "__weakref__", "_budget", "_closing", "_end_listeners", "_gone",
+        "_loop", "_machine", "_max_frame_size", "_observer", "_on_lost",
+        "_peer", "_pipeline", "_ready", "_renewal", "_requests", "_sasl",
+        "_session", "_step", "_timer", "_transport", "_turn", "_unanswered",
+        "_undecoded", "_waiters", "_was_ready", "_work", "broker", "clock",
+        "connection_class", "node_id", "ready_at", "versions", "was_cut_short",
+        "was_turned_away",
+    )  # fmt: skip
+
     def __init__(  # noqa: PLR0913 - what all connections of a client share
         self,
         broker: Broker,
@@ -361,8 +372,9 @@ class Connection:
         try:
             if kind is None:
                 kind = self._machine.kind_of(type(request), max_version)
-            ticket = self._pipeline.send(
-                request, kind, now=self.clock(), timeout=timeout, last=last
+            clock, pipeline = self.clock, self._pipeline
+            ticket = pipeline.send(
+                request, kind, now=clock(), timeout=timeout, last=last
             )
         except KafkaError as error:
             reply.set_exception(error)
@@ -371,7 +383,7 @@ class Connection:
         self._requests += 1
         self._flush()
         self._observer.request_sent(
-            kind.api, kind.version, self.node_id, self._pipeline.last_size
+            kind.api, kind.version, self.node_id, pipeline.last_size
         )
 
     def withdraw(self, reply: ReplyPort) -> bool:
@@ -543,7 +555,8 @@ class Connection:
 
     def frame_received(self, frame: Buffer) -> None:
         """See `FrameSinkPort`."""
-        at = self.clock()
+        clock = self.clock
+        at = clock()
         outcome = self._machine.receive(frame, at)
         if isinstance(outcome, ReceivedAnswer):
             self._answer(outcome, at)

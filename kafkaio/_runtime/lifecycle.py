@@ -29,7 +29,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
-from typing import ParamSpec, Self
+from typing import Final, ParamSpec, Self
 from weakref import WeakMethod, WeakSet
 
 from kafkaio._runtime.loop import running_loop
@@ -64,6 +64,10 @@ class LifecycleState(Enum):
     FAILED = "failed"
     CLOSING = "closing"
     CLOSED = "closed"
+
+
+#: Looked up once: each look into an enum takes as long as a short call.
+_RUNNING: Final = LifecycleState.RUNNING
 
 
 class Home:
@@ -213,7 +217,7 @@ class Lifecycle:
         """
         if self.home is not None:
             self.home.check()
-        if self.state is not LifecycleState.RUNNING and self.state not in also:
+        if self.state is not _RUNNING and self.state not in also:
             raise self.why_unusable()
 
     @property

@@ -27,10 +27,15 @@ class PromptFuture(asyncio.Future[ResultT]):
     before the call returns. It never raises what the task raises.
     """
 
-    # The step of the task that awaits this, and its context; no step before that, and
-    # once it is called.
-    _wake: Callable[[Any], object] | None = None
-    _context: Context | None = None
+    # Slots, because Python 3.11 looks for other attributes of such a class each time.
+    __slots__ = ("_context", "_wake")
+
+    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
+        _init(self, loop=loop)
+        # The step of the task that awaits this, and its context; no step before that,
+        # and once it is called.
+        self._wake: Callable[[Any], object] | None = None
+        self._context: Context | None = None
 
     def add_done_callback(
         self,
@@ -40,7 +45,7 @@ class PromptFuture(asyncio.Future[ResultT]):
         context: Context | None = None,
     ) -> None:
         """Add a callback; a task adds its next step, with its context."""
-        if context is None or self._wake is not None or self.done():
+        if context is None or self._wake is not None or _done(self):
             super().add_done_callback(fn, context=context)
         else:
             self._wake, self._context = fn, context
@@ -58,7 +63,7 @@ class PromptFuture(asyncio.Future[ResultT]):
         wake, context = self._wake, self._context
         if wake is None or context is None:
             return
-        if asyncio.current_task(self.get_loop()) is not None:
+        if asyncio.current_task(_get_loop(self)) is not None:
             self._wake_later()
             return
         self._wake = None
@@ -96,7 +101,11 @@ class PromptFuture(asyncio.Future[ResultT]):
             self.get_loop().call_soon(wake, self, context=self._context)
 
 
-# Looked up once: `super()` is an object more for each answer.
+# Looked up once: `super()` is an object more for each answer, and Python 3.11 finds the
+# methods of a class written in C each time anew.
+_init = asyncio.Future.__init__
+_done = asyncio.Future.done
+_get_loop = asyncio.Future.get_loop
 _set_result = asyncio.Future.set_result
 
 

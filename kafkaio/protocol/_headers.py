@@ -53,6 +53,7 @@ _FIXED = struct.Struct(">hhi")
 _REQUEST = struct.Struct(">ihhi")
 _ANSWER = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
+_ID_SIZE: Final = 4
 _ERROR = struct.Struct(">h")
 
 
@@ -239,7 +240,7 @@ def peek_correlation_id(frame: Buffer) -> int:
     Raises:
         ProtocolError: if the frame is too short to have one.
     """
-    if len(frame) < _LENGTH.size:
+    if len(frame) < _ID_SIZE:
         raise ProtocolError(f"a response of {len(frame)} bytes has no header")
     number: int = _LENGTH.unpack_from(frame)[0]
     return number

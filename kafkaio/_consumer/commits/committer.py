@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from kafkaio._consumer.stores.base import InKafka
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+#: Raised as it is when the time of a commit is over.
+_SURFACED = (RebalanceInProgress,)
 
 
 class OffsetCommitter:
@@ -123,13 +125,15 @@ class OffsetCommitter:
         """
         if not offsets:
             return
-        call = self.begin(dict(offsets), timeout, doubt)
+        call = self.begin(dict(offsets), timeout, doubt, now())
         try:
             await self.finish(call)
         finally:
             self.leave(call)
 
-    def begin(self, offsets: _Offsets, timeout: float, doubt: float) -> CommitCall:
+    def begin(
+        self, offsets: _Offsets, timeout: float, doubt: float, at: float
+    ) -> CommitCall:
         """Begin a commit as `commit` does it: its order is that of these calls.
 
         `leave` has to follow, whatever happens, and before that `finish`; or `settle`
@@ -140,34 +144,36 @@ class OffsetCommitter:
             offsets: as for `commit`; not empty, and never changed afterwards.
             timeout: as for `commit`.
             doubt: as for `commit`.
+            at: the time.
 
         Raises:
             PartitionLost: as in `commit`.
             ArgumentValueError: as in `commit`.
         """
-        for tp, at in offsets.items():
-            if at.offset < 0:  # a broker would accept it, and then have no offset
+        for tp, given in offsets.items():
+            if given.offset < 0:  # a broker would accept it, and then have no offset
                 raise ArgumentValueError(
-                    f"{tp.topic}-{tp.partition} has no offset {at.offset}"
+                    f"{tp.topic}-{tp.partition} has no offset {given.offset}"
                 )
         # Before anything is awaited: the call is about the assignments of this moment.
         fence = self.fence(offsets)
-        attempts = Attempts(
-            self._what, self._policy, timeout, surfaced=(RebalanceInProgress,)
-        )
+        attempts = Attempts(self._what, self._policy, timeout, _SURFACED, at)
         call = CommitCall(offsets, fence, attempts, doubt)
         if self._store is None:
-            self._kafka.begin(call)
+            self._kafka.begin(call, at)
         return call
 
-    def settle(self, call: CommitCall, reply: OffsetCommitResponse | None) -> bool:
+    def settle(
+        self, call: CommitCall, reply: OffsetCommitResponse | None, at: float
+    ) -> bool:
         """Take the answer of a call; return whether all is committed, and it has ended.
 
         Args:
             call: from `begin`.
             reply: the result of its ``answer``.
+            at: the time.
         """
-        return self._kafka.settle(call, reply)
+        return self._kafka.settle(call, reply, at)
 
     async def finish(self, call: CommitCall) -> None:
         """Wait until a call has ended; raises as `commit` does."""

@@ -37,7 +37,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kafkaio._client.committed import CommittedOffsets
 from kafkaio._client.coordination import Answer, CoordinatorRpc
@@ -76,6 +76,8 @@ _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: The error that a caller gets for a refusal: its type and text, with the coordinator's
 #: error as its cause; None for the coordinator's error itself.
 _ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
+_Refused: TypeAlias = Mapping[TopicPartition, tuple[int, _ErrorText]]
+_NONE_REFUSED: _Refused = MappingProxyType({})
 _RESETS = frozenset({ReactionStep.RESET_GENERATION, ReactionStep.RESET_MEMBER})
 #: Refusals of the identity, rather than of the offsets.
 _IDENTITY = frozenset(
@@ -101,6 +103,8 @@ _NO_MEMBER = (
     CommitFailed,
     "has members, and this consumer is not one of them: only members can commit to it",
 )
+#: Looked up once: each commit needs it.
+_SHARED: Final = ConnectionClass.SHARED
 #: Bytes of calls in one request: a quarter of what brokers accept by default.
 _LIMIT = 256 * 1024
 #: Most partitions that an error names.
@@ -157,19 +161,12 @@ class CommitCall:
         taken: the partitions that are committed.
     """
 
-    #: Whether nothing of it is left to be sent.
-    has_ended = False
-    #: Why all of it failed.
-    error: KafkaError | None = None
-    #: Its number in the queue; -1 before it is there.
-    number = -1
-    taken: Collection[TopicPartition] = ()
-    #: Why each of its other partitions was refused; replaced, and not changed.
-    refused: Mapping[TopicPartition, tuple[int, _ErrorText]] = MappingProxyType({})
-    # None while nobody waits: a call that sends at once never does.
-    woken: asyncio.Event | None = None
-    # The request that it has sent: its answer, what it carries, for whom, and when.
-    answer: Answer[OffsetCommitResponse] | None = None
+    __slots__ = (
+        "_doubt", "answer", "attempts", "error", "fence", "has_ended", "identity",
+        "merge", "number", "offsets", "refused", "sent_at", "taken", "woken",
+    )  # fmt: skip
+
+    # The request that it has sent: what it carries, for whom, and when.
     merge: Merge
     identity: GroupMetadata
     sent_at: float
@@ -185,6 +182,18 @@ class CommitCall:
         self.fence = fence
         self.attempts = attempts
         self._doubt: Doubt | float = doubt
+        self.answer: Answer[OffsetCommitResponse] | None = None
+        #: Whether nothing of it is left to be sent.
+        self.has_ended = False
+        #: Why all of it failed.
+        self.error: KafkaError | None = None
+        #: Its number in the queue; -1 before it is there.
+        self.number = -1
+        self.taken: Collection[TopicPartition] = ()
+        #: Why each of its other partitions was refused; replaced, and not changed.
+        self.refused: _Refused = _NONE_REFUSED
+        # None while nobody waits: a call that sends at once never does.
+        self.woken: asyncio.Event | None = None
 
     def end(self) -> None:
         """Note that nothing of it is left to be sent."""
@@ -250,45 +259,52 @@ class KafkaOffsets:
 
     async def commit(self, call: CommitCall) -> None:
         """Commit, in the order of the calls; see `OffsetCommitter.commit`."""
-        self.begin(call)
+        self.begin(call, now())
         try:
             await self.finish(call)
         finally:
             self.leave(call)
 
-    def begin(self, call: CommitCall) -> None:
+    def begin(self, call: CommitCall, at: float) -> None:
         """Take a call in, behind all others; it may send its request at once.
 
         `finish` waits for its end, and `leave` has to follow, whatever happens. A call
         that has an ``answer`` may wait for that, and pass it to `settle`: this is all
         that most calls need.
+
+        Args:
+            call: the call.
+            at: the time.
         """
         call.number = self._queue.add(call.offsets)
         self._calls[call.number] = call
         if self._sender is not None:
             return
         self._sender = call
-        connection = self._rpc.at_hand(ConnectionClass.SHARED)
+        connection = self._rpc.at_hand(_SHARED)
         if connection is not None and (call.fence is None or call.fence.lost() is None):
             try:
-                self._submit(call, connection)
+                self._submit(call, connection, at)
             except BaseException:
                 self.leave(call)  # the caller does not: this has not returned
                 raise
 
-    def settle(self, call: CommitCall, reply: OffsetCommitResponse | None) -> bool:
+    def settle(
+        self, call: CommitCall, reply: OffsetCommitResponse | None, at: float
+    ) -> bool:
         """Take an answer that committed all; any other one is left to `finish`.
 
         Args:
             call: it has sent its first request.
             reply: the answer that it has waited for.
+            at: the time.
 
         Returns:
             Whether the call has ended, as committed.
         """
         if reply is None or not self._messages.has_committed(reply):
             return False
-        self._committed(call)
+        self._committed(call, at)
         return True
 
     async def finish(self, call: CommitCall) -> None:
@@ -375,25 +391,25 @@ class KafkaOffsets:
         """
         if self._ends_lost(sender):
             return
-        connection = self._rpc.at_hand(ConnectionClass.SHARED)
+        connection = self._rpc.at_hand(_SHARED)
         if connection is None:
             by = now() + sender.attempts.to_connect(self._request_timeout)
             try:
-                connection = await self._rpc.connection(ConnectionClass.SHARED, by)
+                connection = await self._rpc.connection(_SHARED, by)
             except KafkaError as error:
                 self._failed(error)
                 return
             # This may have taken long: assignments count as they are now.
             if self._ends_lost(sender):
                 return
-        self._submit(sender, connection)
+        self._submit(sender, connection, now())
         await self._receive(sender)
 
-    def _submit(self, sender: CommitCall, connection: Connection) -> None:
+    def _submit(self, sender: CommitCall, connection: Connection, at: float) -> None:
         # Nothing is awaited between the last look at the fences and the request.
         sender.identity, sender.merge = self._identity(), self._queue.merge()
         request = self._messages.make(sender.identity, sender.merge.offsets)
-        sender.sent_at = connection.clock()
+        sender.sent_at = at
         # A call that gives up leaves its request in flight, so that a later commit
         # takes effect after it. On another connection it could be overtaken, and would
         # then move the committed offsets back.
@@ -420,7 +436,7 @@ class KafkaOffsets:
             self._failed(self._rpc.failure_of(answer))
         # The request is still this one: the next is made by the sender after this.
         elif self._messages.has_committed(reply):
-            self._committed(sender)
+            self._committed(sender, now())
         else:
             self._settle(sender, reply)
 
@@ -464,10 +480,11 @@ class KafkaOffsets:
 
     # ---- its answer ------------------------------------------------------------------
 
-    def _committed(self, sender: CommitCall) -> None:
+    def _committed(self, sender: CommitCall, at: float) -> None:
         # The same as `_settle` for an answer without any refusal, as nearly all are.
-        self._taken(sender, sender.merge.offsets)
-        for number in sender.merge.calls:
+        merge = sender.merge
+        self._taken(sender, merge.offsets, at)
+        for number in merge.calls:
             partitions = self._queue.committed(number)
             if partitions is None:
                 continue
@@ -477,12 +494,11 @@ class KafkaOffsets:
         if self._requests.failures:
             self._requests.succeeded()
 
-    def _taken(self, sender: CommitCall, offsets: _Offsets) -> None:
+    def _taken(self, sender: CommitCall, offsets: _Offsets, at: float) -> None:
         # The answer has come, and says that these offsets are committed.
-        answer, sender.answer = sender.answer, None
-        if self._reports and offsets and answer is not None:
-            seconds = answer.connection.clock() - sender.sent_at
-            self._observer.offsets_committed(offsets, seconds)
+        sender.answer = None
+        if self._reports and offsets:
+            self._observer.offsets_committed(offsets, at - sender.sent_at)
 
     def _settle(self, sender: CommitCall, reply: OffsetCommitResponse) -> None:
         merge, identity = sender.merge, sender.identity
@@ -492,7 +508,7 @@ class KafkaOffsets:
             for tp in sorted(merge.offsets)
         }
         taken = {tp: merge.offsets[tp] for tp in codes if codes[tp] == ErrorCode.NONE}
-        self._taken(sender, taken)
+        self._taken(sender, taken, now())
         verdicts = {
             code: self._verdict(code, identity)
             for code in dict.fromkeys(codes.values())
@@ -556,7 +572,7 @@ class KafkaOffsets:
 
     def _refusal(
         self,
-        refused: Mapping[TopicPartition, tuple[int, _ErrorText]],
+        refused: _Refused,
         kind: tuple[int, _ErrorText],
     ) -> KafkaError:
         # Each call gets an error of its own, because it is raised in another task.

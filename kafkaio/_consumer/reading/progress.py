@@ -295,14 +295,13 @@ class ReadProgress:
         # not imply the others.
         if self.divider is not None and not self.divider.has_order:
             return
-        ledger = self._ledger
-        chosen = list(ledger.unfinished)
+        if self.handoff is None or mark is None:
+            self._ledger.finish_handed(partitions)
+            return
+        chosen = list(self._ledger.unfinished)
         if partitions is not None:
             chosen = [tp for tp in chosen if tp in partitions]
-        if self.handoff is not None and mark is not None:
-            self.handoff.acknowledge(mark, chosen)
-        else:
-            ledger.finish_of(*chosen)
+        self.handoff.acknowledge(mark, chosen)
 
     def read_now(self) -> Collection[TopicPartition]:
         """Return the partitions that the last step may have handed out records of."""

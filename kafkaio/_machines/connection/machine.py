@@ -33,7 +33,6 @@ from kafkaio._machines.connection.states import (
     ConnectionState,
 )
 from kafkaio._machines.connection.throttle import pause_after
-from kafkaio._named_tuple import NamedTuple
 from kafkaio.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -57,7 +56,8 @@ _REAUTHENTICATING: Final = ConnectionState.REAUTHENTICATING
 _CLOSED: Final = ConnectionState.CLOSED
 
 
-class ReceivedAnswer(NamedTuple):
+@dataclass(slots=True, eq=False)
+class ReceivedAnswer:
     """A ticket that ended well.
 
     Attributes:
@@ -254,12 +254,11 @@ class ConnectionMachine:
             except ProtocolError as error:
                 self.pipeline.put_back(ticket)
                 return self._undecodable(ticket, error)
-            if last is not None:
+            if getattr(response, "throttle_time_ms", 0):
+                return self._answered(ticket, response, len(frame), now)
+            if last is not None:  # so the answer that is kept never throttles
                 last.keep(kind.version, frame, response)
-        if getattr(response, "throttle_time_ms", 0):
-            return self._answered(ticket, response, len(frame), now)
-        # As the class does: every request needs one, and its constructor is Python.
-        return tuple.__new__(ReceivedAnswer, (ticket, response, 0.0, len(frame)))
+        return ReceivedAnswer(ticket, response, 0.0, len(frame))
 
     def decode(self, now: float) -> ReceivedAnswer | Closing | None:
         """Decode one slice of the oldest large answer; there must be one.

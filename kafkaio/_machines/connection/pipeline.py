@@ -189,12 +189,14 @@ class Pipeline:
         self._last_id = correlation_id
         size = self.last_size = len(parts[0]) if len(parts) == 1 else _size(parts)
         self.last_used = now
-        deadline = max(now, throttled_until) + timeout
+        # Not `max`, which takes as long as all of this.
+        begins = now if now > throttled_until else throttled_until  # noqa: FURB136
+        deadline = begins + timeout
         ticket = Ticket(correlation_id, kind, deadline, now, last)
         # A frame behind one that is held back has to wait as well, to keep the order.
         if self._held or not throttled_until <= now < self.hold_from:
             self._held.append((ticket, parts))
-            self.expire_by(max(now, throttled_until))
+            self.expire_by(begins)
             return ticket
         self.output += parts
         self.written += size

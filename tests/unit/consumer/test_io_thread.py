@@ -14,6 +14,7 @@ import pytest
 from kafkaio._client.client import Client
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer import Consumer
+from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel import Lane
 from kafkaio._consumer.rebalance.events import Assigned, Revoked, RevokeRequested
 from kafkaio._consumer.threaded.core import ThreadedCore
@@ -684,19 +685,21 @@ async def test_a_cancelled_start_or_close_leaves_the_group() -> None:
 
 
 @real
-async def test_a_start_that_succeeds_while_it_is_cancelled_leaves_the_group() -> None:
+async def test_a_start_that_succeeds_while_it_is_cancelled_leaves_the_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with cluster() as at:
         consumer = at.consumer()
         assert isinstance(consumer._core, ThreadedCore)
         core = consumer._core._core
-        start, starting = core.start, asyncio.ensure_future(consumer.start())
+        start, starting = Core.start, asyncio.ensure_future(consumer.start())
         loop = asyncio.get_running_loop()
 
-        async def start_and_cancel(within: float | None) -> None:
-            await start(within)
+        async def start_and_cancel(core: Core, within: float | None) -> None:
+            await start(core, within)
             loop.call_soon_threadsafe(starting.cancel)
 
-        core.start = start_and_cancel  # type: ignore[method-assign]
+        monkeypatch.setattr(Core, "start", start_and_cancel)
         await asyncio.wait([starting])
         assert starting.cancelled()
         assert core.state == "closed"

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from kafkaio._consumer import Consumer
+from kafkaio._consumer.core import Core
 from kafkaio.errors import ClosedError, DeserializationError, UsageError
 from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.conftest import MakeConsumer
@@ -45,19 +46,20 @@ async def test_across_batches_and_waits(logs: FakeLogs, make: MakeConsumer):
         assert [r.value for r in taken] == [b"%d" % n for n in range(400)]
 
 
-async def test_a_step_makes_no_coroutine(logs: FakeLogs, make: MakeConsumer):
+async def test_a_step_makes_no_coroutine(
+    logs: FakeLogs, make: MakeConsumer, monkeypatch: pytest.MonkeyPatch
+):
     fill(logs, 40)
     async with make(**FIRST) as consumer:
         await take(consumer, 1)
-        engine = consumer._core
         long_ways = []
-        ordinary = engine.next_record
+        ordinary = Core.next_record
 
-        def counted():
+        def counted(core):
             long_ways.append(1)
-            return ordinary()
+            return ordinary(core)
 
-        engine.next_record = counted  # type: ignore[method-assign]
+        monkeypatch.setattr(Core, "next_record", counted)
         assert len(await take(consumer, 39)) == 39
         assert not long_ways
 
