@@ -10,9 +10,9 @@ is refused: a refusal of one partition does not keep the others from being commi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from enum import Enum
 
 from kafkaio._dataclass import dataclass
+from kafkaio._enum import Enum
 from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
