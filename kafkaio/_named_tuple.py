@@ -94,6 +94,8 @@ else:
         if any(key not in defaults for key in fields[len(fields) - len(defaults) :]):
             raise TypeError("a field without a default follows one that has one")
 
+    #: What the standard library raises for names that a class does not have.
+    _UNEXPECTED = TypeError if sys.version_info >= (3, 13) else ValueError
     _GETTERS = []
 
     def _getter(index):
@@ -155,7 +157,7 @@ else:
         """Return a new object replacing specified fields with new values."""
         made = self._make(map(values.pop, self._fields, self))
         if values:
-            raise ValueError(f"Got unexpected field names: {list(values)!r}")
+            raise _UNEXPECTED(f"Got unexpected field names: {list(values)!r}")
         return made
 
     def _repr(self):
