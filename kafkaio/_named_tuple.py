@@ -1,4 +1,4 @@
-"""Named tuples whose constructor is compiled when it is first used.
+"""Named tuples whose constructor is made when it is first used.
 
 `typing.NamedTuple` compiles the constructor of a class and each of its annotations when
 the class is defined, which takes a tenth of a millisecond and more: a twentieth of what
@@ -18,6 +18,7 @@ else:
     import typing
     from collections import _tuplegetter
     from keyword import iskeyword
+    from types import FunctionType
 
     #: Names that a class cannot define, as in the standard library.
     _REFUSED = frozenset(
@@ -35,7 +36,7 @@ else:
         def __get__(self, instance, owner=None):
             # Two threads may do so at the same time: both make the same.
             target = self.target
-            made = _compile(target)
+            made = _constructor(target)
             target.__new__ = staticmethod(made)
             return made
 
@@ -93,6 +94,8 @@ else:
         if any(key not in defaults for key in fields[len(fields) - len(defaults) :]):
             raise TypeError("a field without a default follows one that has one")
 
+    #: What the standard library raises for names that a class does not have.
+    _UNEXPECTED = TypeError if sys.version_info >= (3, 13) else ValueError
     _GETTERS = []
 
     def _getter(index):
@@ -105,19 +108,39 @@ else:
     def _listed(fields):
         return ", ".join(fields) + "," * (len(fields) == 1)
 
-    def _compile(target):
-        # As the standard library does. The text consists of the names of fields.
-        names = _listed(target._fields)
+    _tuple_new = tuple.__new__
+    #: Constructors of up to six fields, compiled with this module: that of a class is
+    #: the same with the names of its fields. To compile one takes longer than to define
+    #: a class.
+    _BY_COUNT = (
+        lambda _cls: _tuple_new(_cls, ()),
+        lambda _cls, a: _tuple_new(_cls, (a,)),
+        lambda _cls, a, b: _tuple_new(_cls, (a, b)),
+        lambda _cls, a, b, c: _tuple_new(_cls, (a, b, c)),
+        lambda _cls, a, b, c, d: _tuple_new(_cls, (a, b, c, d)),
+        lambda _cls, a, b, c, d, e: _tuple_new(_cls, (a, b, c, d, e)),
+        lambda _cls, a, b, c, d, e, f: _tuple_new(_cls, (a, b, c, d, e, f)),
+    )
+
+    def _constructor(target):
+        fields = target._fields
         scope = {
-            "_tuple_new": tuple.__new__,
+            "_tuple_new": _tuple_new,
             "__builtins__": {},
             "__name__": f"namedtuple_{target.__name__}",
         }
-        text = f"lambda _cls, {names}: _tuple_new(_cls, ({names}))"
-        made = eval(text, scope)  # noqa: S307
+        if len(fields) < len(_BY_COUNT):
+            code = _BY_COUNT[len(fields)].__code__
+            code = code.replace(co_varnames=("_cls", *fields), co_filename="<string>")
+            made = FunctionType(code, scope)
+        else:
+            # As the standard library does. The text consists of the names of fields.
+            names = _listed(fields)
+            text = f"lambda _cls, {names}: _tuple_new(_cls, ({names}))"
+            made = eval(text, scope)  # noqa: S307
         made.__name__ = "__new__"
         made.__qualname__ = f"{target.__name__}.__new__"
-        made.__doc__ = f"Create new instance of {target.__name__}({names})"
+        made.__doc__ = f"Create new instance of {target.__name__}({_listed(fields)})"
         made.__defaults__ = tuple(target._field_defaults.values()) or None
         made.__annotations__ = dict(target.__annotations__)
         return made
@@ -134,7 +157,7 @@ else:
         """Return a new object replacing specified fields with new values."""
         made = self._make(map(values.pop, self._fields, self))
         if values:
-            raise ValueError(f"Got unexpected field names: {list(values)!r}")
+            raise _UNEXPECTED(f"Got unexpected field names: {list(values)!r}")
         return made
 
     def _repr(self):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import auto
 
 from kafkaio._dataclass import dataclass
+from kafkaio._enum import Enum
 
 
 class ReactionStep(Enum):

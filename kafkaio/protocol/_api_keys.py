@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from kafkaio._enum import IntEnum
 from kafkaio._public import public
 
 

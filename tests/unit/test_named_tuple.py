@@ -57,7 +57,16 @@ def shapes(base: Any) -> list[Any]:
     class Empty(base):
         pass
 
-    return [Plain, Defaults, One, Own, Empty]
+    class Many(base):
+        first: int
+        second: str = "x"
+        third: dict[str, int] | None = None
+        fifth: int = 5
+        sixth: int = 6
+        seventh: int = 7
+        eighth: int = 8
+
+    return [Plain, Defaults, One, Own, Empty, Many]
 
 
 PAIRS = [
@@ -77,7 +86,7 @@ def told(call) -> object:
 def test_a_class_is_what_the_standard_library_makes(late, at_once) -> None:
     seen = []
     for cls in (late, at_once):
-        values = (1, "y", {"z": 3})[: len(cls._fields)]
+        values = (1, "y", {"z": 3}, 5, 6, 7, 8)[: len(cls._fields)]
         one = cls(*values)
         seen.append(
             [
@@ -95,7 +104,7 @@ def test_a_class_is_what_the_standard_library_makes(late, at_once) -> None:
                 ),
                 [getattr(one, name) for name in cls._fields],
                 [getattr(cls, name).__doc__ for name in cls._fields],
-                told(lambda c=cls: c(1, 2, 3, 4, 5)),
+                told(lambda c=cls: c(1, 2, 3, 4, 5, 6, 7, 8)),
                 told(lambda c=cls: c(fourth=4)),
                 told(lambda c=cls: c._make((1, 2, 3, 4, 5))),
                 told(lambda o=one: o._replace(fourth=4)),

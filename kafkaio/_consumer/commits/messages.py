@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._machines.connection.pipeline import LastAnswer
 from kafkaio.protocol._codec import encode, encode_by
-from kafkaio.protocol._encoder import Encoder
 from kafkaio.protocol._message import Buffer, Message
 from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -17,6 +16,9 @@ from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.protocol._encoder import Encoder
 
 #: The last version that has topic names; later ones have topic ids alone.
 MAX_VERSION: Final = 9

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
+
+from kafkaio._enum import IntEnum
 
 __all__ = ["ConfigResource", "ConfigResourceType"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum, auto
+from enum import auto
 from typing import TypeAlias
 
 import kafkaio
+from kafkaio._enum import Enum
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._translation import translating
 from kafkaio.aiokafka.structs import OffsetAndMetadata
