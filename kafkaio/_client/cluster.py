@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable
 from copy import copy
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from uuid import UUID
 from weakref import finalize, ref
@@ -225,18 +225,22 @@ class Cluster:
             uses_controllers=self.uses_controllers,
         )
         policy = self.retry_policy
+        self._made_fanout: Fanout | None = None
         self._requester = Requester(config, self._metadata, self._router, policy)
         self._metadata.listen(self._view_changed)
         self.telemetry: Telemetry = Telemetry(
             config, self._nodes, self.observer, self.statistics
         )
 
-    @cached_property
     def _fanout(self) -> Fanout:
-        # A producer without transactions has no operations on many items.
-        from kafkaio._client.fanout import Fanout
+        # A producer without transactions has no operations on many items. Not a
+        # `cached_property`: Python 3.11 has no inline cache for the other attributes of
+        # an object that has one.
+        if self._made_fanout is None:
+            from kafkaio._client.fanout import Fanout
 
-        return Fanout(self._router, self.retry_policy, self._limit)
+            self._made_fanout = Fanout(self._router, self.retry_policy, self._limit)
+        return self._made_fanout
 
     @property
     def view(self) -> ClusterView:
@@ -435,7 +439,7 @@ class Cluster:
             ClosedError: the client is closed, or not started.
         """
         self._check()
-        return await self._fanout.ask(
+        return await self._fanout().ask(
             operation, items, timeout, stops_at_failure=stops_at_failure
         )
 
@@ -451,7 +455,7 @@ class Cluster:
             ClosedError: the client is closed, or not started.
         """
         self._check()
-        return await self._fanout.ask_once(operation, items, within)
+        return await self._fanout().ask_once(operation, items, within)
 
     # ---- metadata ------------------------------------------------------------------
 

@@ -687,8 +687,9 @@ class Core:
 
     def identity(self) -> GroupMetadata:
         """Return who commits: the member, or the group alone without a member."""
-        if self.member is not None and self._takes_part:
-            return self.member.metadata
+        member = self.member
+        if member is not None and self._takes_part:
+            return member.identity()
         return GroupMetadata(group_id=self.config.group_id or "")
 
     def assignment(self) -> frozenset[TopicPartition]:
@@ -1341,14 +1342,10 @@ class Core:
             self._commit_ended.notify_all()
 
     def _committed(self, commit: Commit) -> None:
-        reader = self.reader
-        reader.sync()
-        reader.ledger.committed(commit)
         if self._places:
             for tp in commit.offsets:
                 self._places.pop(tp, None)
-        if (divider := reader.divider) is not None:
-            divider.committed()
+        self.reader.committed(commit)
 
     async def committed(
         self, partitions: Collection[TopicPartition] | None, within: float

@@ -733,8 +733,9 @@ class Connection:
         pipeline = self._pipeline
         if output := pipeline.output:
             pipeline.output = []
-            if self._transport is not None:
-                self._transport.write(output)
+            if (transport := self._transport) is not None:
+                write = transport.write
+                write(output)
         deadline = pipeline.next_deadline
         if deadline is not None and deadline < self._timer.when:
             self._timer.set(deadline)

@@ -132,7 +132,8 @@ class FrameReceiver:
         ):
             # One frame, and nothing else: so it is with one request in flight. The
             # scratch stays as empty as it was.
-            self.deliver(bytes(scratch[_LENGTH:count]))
+            deliver = self.deliver
+            deliver(bytes(scratch[_LENGTH:count]))
         else:
             self._end += count
             self.room = scratch[self._end :]

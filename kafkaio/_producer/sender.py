@@ -103,6 +103,17 @@ class Sender:
         on_end: called when the sender's task ends although nobody stopped it.
     """
 
+    # Of more than thirty attributes Python 3.11 finds each by a look-up in a dict.
+    __slots__ = (
+        "__weakref__", "_accumulator", "_acks", "_availability", "_backlog",
+        "_backoff", "_check_topics_at", "_cluster", "_compresses", "_config",
+        "_failed", "_failure", "_gate", "_has_others", "_has_zstd", "_held",
+        "_identity", "_is_obtaining", "_is_scheduled", "_is_stopping", "_loop",
+        "_on_idle", "_on_wire", "_open_batches", "_opening", "_outbox",
+        "_outcomes", "_request_timeout", "_scopes", "_space", "_timer",
+        "_topic_max_idle", "_transaction", "_watched", "on_end",
+    )  # fmt: skip
+
     def __init__(
         self,
         cluster: Cluster,

@@ -128,6 +128,7 @@ class TimeSlice:
 
     def renew(self) -> float:
         """Begin another slice, because the loop ran other tasks; return the time."""
-        moment = self.clock()
+        clock = self.clock
+        moment = clock()
         self.end = moment + SLICE
         return moment

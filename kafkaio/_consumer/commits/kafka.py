@@ -256,6 +256,8 @@ class KafkaOffsets:
             f"a commit to {rpc.name}",
             RetryPolicy.from_config(config, observer),
         )
+        # Attributes of its own, which are read quicker than those of its class.
+        self._requests.succeeded()
 
     async def commit(self, call: CommitCall) -> None:
         """Commit, in the order of the calls; see `OffsetCommitter.commit`."""
@@ -407,7 +409,8 @@ class KafkaOffsets:
 
     def _submit(self, sender: CommitCall, connection: Connection, at: float) -> None:
         # Nothing is awaited between the last look at the fences and the request.
-        sender.identity, sender.merge = self._identity(), self._queue.merge()
+        identity = self._identity
+        sender.identity, sender.merge = identity(), self._queue.merge()
         request = self._messages.make(sender.identity, sender.merge.offsets)
         sender.sent_at = at
         # A call that gives up leaves its request in flight, so that a later commit

@@ -222,9 +222,8 @@ class ConsumerMember:
         """Partitions lost since `clear_lost`, and not assigned again since."""
         return self._lost
 
-    @property
-    def metadata(self) -> GroupMetadata:
-        """The identity of this member at the coordinator; one object until it changes.
+    def identity(self) -> GroupMetadata:
+        """Return who this member is at the coordinator; one object until that changes.
 
         A commit asks for it each time.
         """

@@ -32,7 +32,7 @@ from kafkaio._consumer.reading.progress import (
     Turn,
 )
 from kafkaio._consumer.wanted import ReadSelection
-from kafkaio._machines.offsets import OffsetLedger
+from kafkaio._machines.offsets import Commit, OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._records._impl import accelerated
@@ -622,6 +622,14 @@ class Reader:
     ) -> None:
         """Finish records that were handed out; see `ReadProgress.acknowledge`."""
         self._progress.acknowledge(partitions, mark)
+
+    def committed(self, commit: Commit) -> None:
+        """Note that a commit succeeded."""
+        progress = self._progress
+        progress.sync()
+        self.ledger.committed(commit)
+        if (divider := progress.divider) is not None:
+            divider.committed()
 
     def place_after(self, what: AnyRecord | AnyBatch) -> OffsetAndMetadata:
         """Return where reading goes on if a record or a batch was the last of all."""

@@ -495,7 +495,7 @@ class Member:
         )
         self.host = FakeHost()
         self.committer = OffsetCommitter(
-            self.client._cluster, self.config, lambda: self.group.metadata
+            self.client._cluster, self.config, lambda: self.group.identity()
         )
         self.group = ConsumerMember(self.client._cluster, self.config, self.host)
         self.committer.attach(self.group)

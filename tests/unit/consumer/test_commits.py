@@ -525,7 +525,7 @@ async def test_a_members_commit_carries_its_generation() -> None:
             await member.committer.commit({A: at(4)}, timeout=10)
             (request,) = cluster.requests(OffsetCommitRequest)
             assert request.generation_id_or_member_epoch == 1
-            assert request.member_id == member.group.metadata.member_id
+            assert request.member_id == member.group.identity().member_id
             with pytest.raises(PartitionLost, match="u-0"):
                 await member.committer.commit(
                     {TopicPartition("u", 0): at(1)}, timeout=10
@@ -558,7 +558,7 @@ async def test_a_commit_of_the_last_generation_goes_out_again_as_the_new() -> No
                 tasks.create_task(member.committer.commit({A: at(4)}, timeout=30))
                 await until(lambda: gate.waiting == 1)
                 group.rebalance()
-                await until(lambda: member.group.metadata.generation == 2)
+                await until(lambda: member.group.identity().generation == 2)
                 cluster.reset(ApiKey.OFFSET_COMMIT)
                 cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
                 held = cluster.requests(OffsetCommitRequest)[0]
@@ -583,7 +583,7 @@ async def test_a_generation_that_began_before_we_heard_of_it_loses_nothing() -> 
                 cluster.reset(ApiKey.JOIN_GROUP)
                 cluster.on(ApiKey.JOIN_GROUP, group._join)
                 gate.release()
-            assert member.group.metadata.generation == 2
+            assert member.group.identity().generation == 2
             assert group.offsets[A] == at(4)
             assert member.host.of("lost") == []
         group.close()
@@ -600,7 +600,7 @@ async def undone_generation(
     sync = cluster.hold(ApiKey.SYNC_GROUP)
     group.rebalance()
     await until(lambda: sync.waiting == 1)
-    assert member.group.metadata.generation == 2
+    assert member.group.identity().generation == 2
     group.generation, group.state = 1, "Stable"
     join = cluster.hold(ApiKey.JOIN_GROUP)
     sync.release(outcome=SyncGroupResponse(error_code=E.NOT_COORDINATOR))
@@ -623,8 +623,8 @@ async def test_a_generation_that_a_failover_undid_does_not_stop_commits() -> Non
             async with undone_generation(cluster, member, group):
                 await member.committer.commit({A: at(4)}, timeout=10)
                 assert group.offsets[A] == at(4)
-                assert member.group.metadata.generation == 1
-            await until(lambda: member.group.metadata.generation == 2)
+                assert member.group.identity().generation == 1
+            await until(lambda: member.group.identity().generation == 2)
             await member.committer.commit({A: at(5)}, timeout=10)
             assert group.offsets[A] == at(5)
             assert member.host.of("lost") == []

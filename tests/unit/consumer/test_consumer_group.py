@@ -117,7 +117,7 @@ async def test_joining_taking_on_giving_up_and_leaving() -> None:
             assert (owned.topic_id, owned.partitions) == (there.ids["t"], [0, 1])
             there.share, there.epoch = (A,), 2
             await until(lambda: one.tps == {A})
-            await until(lambda: one.group.metadata.generation == 2)
+            await until(lambda: one.group.identity().generation == 2)
             assert one.host.of("revoking") == [frozenset({B})]
             told = one.group.statistics()
             assert (told.protocol, told.is_leader) == ("consumer", False)
@@ -133,7 +133,7 @@ async def test_brokers_of_the_preview_name_the_member() -> None:
         cluster.nodes[0].versions[HEARTBEAT] = (0, 0)
         async with member(cluster) as one:
             assert there.heard[0].member_id == ""
-            assert one.group.metadata.member_id == "given"
+            assert one.group.identity().member_id == "given"
             await until(lambda: len(there.heard) > 1)
             assert there.heard[1].member_id == "given"
 
@@ -316,7 +316,7 @@ async def test_commits_follow_the_epoch() -> None:
             told = cluster.requests(OffsetCommitRequest)
             epochs = [r.generation_id_or_member_epoch for r in told]
             assert epochs == [1, 5]
-            assert {r.member_id for r in told} == {one.group.metadata.member_id}
+            assert {r.member_id for r in told} == {one.group.identity().member_id}
             with pytest.raises(CommitFailed):
                 await one.committer.commit({A: OffsetAndMetadata(2)}, timeout=5)
             await until(lambda: one.host.of("lost") == [frozenset({A, B})])
@@ -341,7 +341,7 @@ async def test_who_asks_for_offsets_says_who_it_is() -> None:
             ),
         )
         async with member(cluster) as one:
-            who = one.group.metadata.member_id
+            who = one.group.identity().member_id
             assert await one.committer.fetch([A], timeout=5) == {A: None}
             asked = [r.groups[0] for r in cluster.requests(OffsetFetchRequest)]
             assert {g.member_id for g in asked} <= {who, None}

@@ -59,7 +59,7 @@ async def test_a_lone_member_gets_everything_and_leaves() -> None:
         async with Member(cluster) as member:
             assert member.tps == everything("t", 4)
             assert member.host.calls == [("assigned", frozenset(everything("t", 4)))]
-            assert member.group.metadata.generation == 1
+            assert member.group.identity().generation == 1
             assert member.group.statistics().is_leader
         assert member.host.names() == ["assigned", "requested", "revoking"]
         assert group.left == [member_id for member_id in group.left if member_id]
@@ -269,7 +269,7 @@ async def test_thrown_out_it_loses_all_and_comes_back() -> None:
         group = FakeGroup(cluster)
         async with Member(cluster) as one:
             numbers = dict(one.group.assignment)
-            group.forget(one.group.metadata.member_id)
+            group.forget(one.group.identity().member_id)
             await until(lambda: one.host.names()[-2:] == ["lost", "assigned"])
             assert one.tps == everything("t", 2)
             assert all(one.group.assignment[tp] > n for tp, n in numbers.items())
@@ -283,13 +283,13 @@ async def test_who_does_not_poll_makes_room_and_may_return() -> None:
     async with FakeCluster(nodes=1, topics={"t": 2}) as cluster:
         group = FakeGroup(cluster)
         async with Member(cluster, max_poll_interval_ms=15_000) as one:
-            member_id = one.group.metadata.member_id
+            member_id = one.group.identity().member_id
             await until(lambda: one.group.state is ClassicState.STALLED)
             await until(lambda: group.left == [member_id])
             assert one.host.names()[-1] == "lost"
             one.group.polled(asyncio.get_running_loop().time())
             await until(lambda: len(one.tps) == 2)
-            assert one.group.metadata.member_id != member_id
+            assert one.group.identity().member_id != member_id
         group.close()
 
 
@@ -422,7 +422,7 @@ async def test_unsubscribing_leaves_and_subscribing_joins_again() -> None:
             one.group.subscribe(frozenset({"t"}))
             await one.group.wait_joined()
             assert group.generation == 2
-            assert one.group.metadata.topics == {"t"}
+            assert one.group.identity().topics == {"t"}
         group.close()
 
 

@@ -182,7 +182,7 @@ async def test_a_store_is_fenced_and_asked_in_order() -> None:
             first = asyncio.ensure_future(one.committer.commit({A: at(4)}, timeout=50))
             second = asyncio.ensure_future(one.committer.commit({A: at(5)}, timeout=50))
             await asyncio.sleep(0.1)
-            group.forget(one.group.metadata.member_id)
+            group.forget(one.group.identity().member_id)
             await until(lambda: one.group.assignment.get(A) != number)
             store.gate.set()
             await first
