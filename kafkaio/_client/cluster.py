@@ -137,7 +137,7 @@ def with_client_id(config: ConfigT, kind: str, group: str | None = None) -> Conf
     numbers.add(number)
     client_id = f"{prefix}{number}"
     _unclaimed[client_id] = prefix, number
-    # All of it was checked before, which takes a third of the time of a constructor.
+    # All of it was checked before: `replace` would check it again.
     made = copy(config)
     object.__setattr__(made, "client_id", client_id)
     return made

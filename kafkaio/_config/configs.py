@@ -1179,7 +1179,10 @@ def _login_of(
 
 def _check(config: ClientConfig) -> None:
     for declared in fields_of(type(config)):
-        check_value(declared, getattr(config, declared.name))
+        value = getattr(config, declared.name)
+        # Most are the default, which fits.
+        if value is not declared.default:
+            check_value(declared, value)
     for server in config.first_nodes:
         # Not unpacked: options alone, for a shared client, may have servers as texts.
         if "@" in server[0]:

@@ -21,7 +21,7 @@ from kafkaio._config import (
     ShareConsumerConfig,
 )
 from kafkaio._config.configs import parse_servers
-from kafkaio._config.declaration import option_of
+from kafkaio._config.declaration import check_value, option_of
 from kafkaio._config.options import (
     ClientOptions,
     ConsumerOptions,
@@ -602,3 +602,12 @@ def test_no_secret_is_shown() -> None:
     assert "hidden" not in repr(made)
     assert "sasl_username='u'" in repr(made)
     assert pickle.loads(pickle.dumps(made)) == made
+
+
+@pytest.mark.parametrize(
+    "config", [ClientConfig, ProducerConfig, ConsumerConfig, ShareConsumerConfig]
+)
+def test_every_default_fits(config: type[ClientConfig]) -> None:
+    """Values that are the default are not checked again for each client."""
+    for declared in fields(config):
+        check_value(declared, declared.default)
