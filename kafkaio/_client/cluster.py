@@ -174,6 +174,10 @@ class Cluster:
         telemetry: pushes metrics to the brokers, if they ask for them (KIP-714).
     """
 
+    # None before it is first used. Not a `cached_property`: Python 3.11 has no inline
+    # cache for the other attributes of an object that has one.
+    _fanout: Fanout | None = None
+
     def __init__(
         self,
         config: ClientConfig,
@@ -225,10 +229,6 @@ class Cluster:
             uses_controllers=self.uses_controllers,
         )
         policy = self.retry_policy
-        # None before it is first used: a producer without transactions has no operations
-        # on many items. Not a `cached_property`: Python 3.11 has no inline cache for the
-        # attributes of an object that has one.
-        self._fanout: Fanout | None = None
         self._requester = Requester(config, self._metadata, self._router, policy)
         self._metadata.listen(self._view_changed)
         self.telemetry: Telemetry = Telemetry(
@@ -236,6 +236,7 @@ class Cluster:
         )
 
     def _make_fanout(self) -> Fanout:
+        # A producer without transactions has no operations on many items.
         from kafkaio._client.fanout import Fanout
 
         self._fanout = Fanout(self._router, self.retry_policy, self._limit)
