@@ -174,6 +174,10 @@ class Cluster:
         telemetry: pushes metrics to the brokers, if they ask for them (KIP-714).
     """
 
+    # None before it is first used. Not a `cached_property`: Python 3.11 has no inline
+    # cache for the other attributes of an object that has one.
+    _fanout: Fanout | None = None
+
     def __init__(
         self,
         config: ClientConfig,
@@ -225,22 +229,18 @@ class Cluster:
             uses_controllers=self.uses_controllers,
         )
         policy = self.retry_policy
-        self._made_fanout: Fanout | None = None
         self._requester = Requester(config, self._metadata, self._router, policy)
         self._metadata.listen(self._view_changed)
         self.telemetry: Telemetry = Telemetry(
             config, self._nodes, self.observer, self.statistics
         )
 
-    def _fanout(self) -> Fanout:
-        # A producer without transactions has no operations on many items. Not a
-        # `cached_property`: Python 3.11 has no inline cache for the other attributes of
-        # an object that has one.
-        if self._made_fanout is None:
-            from kafkaio._client.fanout import Fanout
+    def _make_fanout(self) -> Fanout:
+        # A producer without transactions has no operations on many items.
+        from kafkaio._client.fanout import Fanout
 
-            self._made_fanout = Fanout(self._router, self.retry_policy, self._limit)
-        return self._made_fanout
+        self._fanout = Fanout(self._router, self.retry_policy, self._limit)
+        return self._fanout
 
     @property
     def view(self) -> ClusterView:
@@ -439,7 +439,8 @@ class Cluster:
             ClosedError: the client is closed, or not started.
         """
         self._check()
-        return await self._fanout().ask(
+        fanout = self._fanout or self._make_fanout()
+        return await fanout.ask(
             operation, items, timeout, stops_at_failure=stops_at_failure
         )
 
@@ -455,7 +456,8 @@ class Cluster:
             ClosedError: the client is closed, or not started.
         """
         self._check()
-        return await self._fanout().ask_once(operation, items, within)
+        fanout = self._fanout or self._make_fanout()
+        return await fanout.ask_once(operation, items, within)
 
     # ---- metadata ------------------------------------------------------------------
 
