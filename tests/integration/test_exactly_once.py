@@ -490,6 +490,38 @@ async def test_the_users_own_hold_adds_to_it(
     await there.judge()
 
 
+@pytest.mark.parametrize(
+    "protocol",
+    [pytest.param(BROKERS, marks=pytest.mark.kafka_versions("4.0+")), COOPERATIVE],
+)
+async def test_run_copies_the_others_while_some_are_released(
+    real_kafka: Kafka, topic: TopicFactory, protocol: str
+) -> None:
+    """Their callback takes long, and some of their records have not begun."""
+    there = Copying(real_kafka, topic, protocol)
+    is_called, release = asyncio.Event(), asyncio.Event()
+
+    async def revoked(partitions: object) -> None:
+        del partitions
+        is_called.set()
+        await release.wait()
+
+    one, two = Member(there, "one", on_revoked=revoked), Member(there, "two")
+    one.pause = MOST / 50  # 20 ms for each record, so that many wait
+    await there.send(500)
+    async with asyncio.TaskGroup() as tasks, copying(one, run):
+        await until(lambda: one.handled >= KEYS)
+        joining = tasks.create_task(_copy_some(two, run))
+        async with asyncio.timeout(HANGS):
+            await is_called.wait()
+        before = one.handled
+        await until(lambda: one.handled >= before + 3 * MOST)
+        release.set()
+        await joining
+    await _drained(there, run)
+    await there.judge()
+
+
 async def _copy_some(one: Member, way: Way) -> None:
     async with copying(one, way):
         await until(lambda: one.handled >= 2 * KEYS)

@@ -203,6 +203,21 @@ async def test_a_lane_that_nothing_was_taken_from_goes_at_once(
             await moved.commit(0)
 
 
+async def test_a_truncation_makes_no_lane_of_a_partition_that_is_to_go(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    """The leader said so after the group had asked for the partition."""
+    consumer, lanes = await opened(logs, make)
+    reader = consumer._core.reader  # type: ignore[union-attr]  # no thread
+    gone = lanes[0].topic_partition
+    reader.revoke_requested(gone)
+    reader.truncated(gone)
+    assert reader.divider is not None
+    assert reader.divider.may_go(gone)
+    assert not reader.divider.may_go(lanes[1].topic_partition)
+    await consumer.close()
+
+
 async def test_a_lane_that_was_not_given_out_yet_goes_at_once(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
