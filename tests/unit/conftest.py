@@ -4,11 +4,15 @@ import gc
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+# How long an example takes tells how busy the machine is, not whether code is right.
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 #: What each change runs. Without it, as at night, hypothesis tries a hundred examples
 #: of what asks for no number.
-settings.register_profile("change", max_examples=50)
+settings.register_profile("change", settings.get_profile("default"), max_examples=50)
 #: A worker of pytest-xdist is measured; the programs that its tests start are not, as
 #: without workers.
 if "PYTEST_XDIST_WORKER" in os.environ:

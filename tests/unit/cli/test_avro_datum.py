@@ -10,7 +10,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._cli.records.avro_datum import datum_of
 from kafkaio._cli.records.decoded import tree_of, write_json
@@ -113,7 +113,6 @@ def encoded(datum: object) -> bytes:
     return stream.getvalue()
 
 
-@settings(deadline=None)
 @given(order=orders)
 def test_what_is_printed_is_read(order: dict[str, Any]) -> None:
     data = encoded(order)

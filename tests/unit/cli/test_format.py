@@ -174,7 +174,7 @@ def test_offsets_are_read_and_dropped() -> None:
         ("%v\\n\\n", b"hi\n\n"),
     ],
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(cuts=st.sets(st.integers(0, 20)))
 def test_a_value_is_read_from_any_pieces(
     layout: str, data: bytes, cuts: set[int]
@@ -248,7 +248,7 @@ RECORDS = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     records=st.lists(RECORDS, max_size=4),
     kinds=st.lists(NUMBERS, min_size=6, max_size=6),
@@ -272,7 +272,7 @@ def test_what_is_written_with_lengths_is_read_back(
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(values=st.lists(st.binary()), way=st.sampled_from(["hex", "base64"]))
 def test_encoded_lines_are_read_back(values: list[bytes], way: str) -> None:
     layout = f"%v{{{way}}}\\n"

@@ -39,7 +39,7 @@ def test_every_message_goes_to_json_and_back(name: str) -> None:
     assert describe(kind.response_type())[0]["name"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     names=st.lists(st.text()),
     partitions=st.lists(st.integers(-(2**31), 2**31 - 1)),

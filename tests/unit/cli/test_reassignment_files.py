@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._cli.reassignment.files import (
     BadFile,
@@ -30,7 +30,7 @@ def test_topics_to_plan_for_are_read() -> None:
     assert read_topics(text) == ["b", "a"]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(
     st.dictionaries(
         st.builds(TopicPartition, st.sampled_from(["a", "b", "ab"]), st.integers(0, 9)),

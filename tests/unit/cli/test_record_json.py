@@ -30,7 +30,7 @@ def read(*pieces: bytes) -> list[InputRecord]:
     return [*found, *reader.finish()]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(records=st.lists(RECORDS, max_size=3), cut=st.integers(0, 300))
 def test_lines_are_read_back(records: list[Record], cut: int) -> None:
     data = "\n".join(map(json_of, records)).encode()
@@ -41,7 +41,7 @@ def test_lines_are_read_back(records: list[Record], cut: int) -> None:
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(record=RECORDS)
 def test_a_line_has_the_schema(record: Record) -> None:
     document = json.loads(json_of(record))

@@ -3,14 +3,12 @@
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._cli.reassignment.plan import Impossible, moved_replicas, plan
 from kafkaio.types import TopicPartition
 
-few = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+few = settings(max_examples=30)
 
 Replicas = dict[TopicPartition, tuple[int, ...]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._consumer.batch import Frame
 from kafkaio._consumer.reading.buffers import Buffers, Failure, Fetched
@@ -136,7 +136,6 @@ FUNCTIONS = {
 }
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

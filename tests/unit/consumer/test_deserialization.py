@@ -265,7 +265,7 @@ def on_virtual_time(work: Coroutine[Any, Any, None]) -> None:
 places = st.tuples(st.integers(0, 2), st.integers(0, COUNT - 1))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     plan=st.dictionaries(
         places, st.tuples(st.sampled_from(HOWS), st.integers(1, 3)), max_size=20
@@ -283,7 +283,7 @@ def test_order_holds_whatever_happens(
     on_virtual_time(work())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     hows=st.lists(st.sampled_from(["later", "slow"]), min_size=COUNT, max_size=COUNT),
     steps=st.lists(

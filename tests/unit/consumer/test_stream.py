@@ -23,7 +23,7 @@ from tests.unit.records.conftest import compiled_codec
 from tests.unit.records.strategies import origin, record
 
 law = settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

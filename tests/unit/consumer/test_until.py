@@ -36,7 +36,7 @@ def consumer(broker: Broker, **options: Any) -> kafkaio.Consumer:
 Batches = dict[int, list[int]]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     batches=st.dictionaries(
         st.integers(0, 2), st.lists(st.integers(1, 6), max_size=5), max_size=3

@@ -930,7 +930,7 @@ def test_after_a_refusal_for_their_size_batches_are_smaller() -> None:
     assert largest["u"] > 800
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["put"] * 6 + ["send", "ack"]), st.integers(0, 3)),
@@ -984,7 +984,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("is_idempotent", [False, True])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(steps=STEPS)
 def test_order_bytes_and_memory(
     is_idempotent: bool, steps: list[tuple[str, int]]
@@ -1365,7 +1365,6 @@ def drained(h: Harness) -> list[ProduceBatch]:
     return batches
 
 
-@settings(deadline=None)
 @given(
     script=st.lists(
         st.tuples(

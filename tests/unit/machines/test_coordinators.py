@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.coordinators import (
     CoordinatorCache,
@@ -38,7 +38,6 @@ def test_kinds_are_apart() -> None:
     assert len(cache) == 1
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from(CoordinatorKind), st.text()), st.integers(0, 5)

@@ -212,7 +212,7 @@ class SessionsAgree(RuleBasedStateMachine):
 
 
 TestSessionsAgree = SessionsAgree.TestCase
-TestSessionsAgree.settings = settings(deadline=None, max_examples=60)
+TestSessionsAgree.settings = settings(max_examples=60)
 
 
 @given(st.integers(1, 2**31 - 2))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.metadata import (
     ClusterView,
@@ -365,7 +365,6 @@ def runs(
         yield known.take(*topics, partial=partial)
 
 
-@settings(deadline=None)
 @given(steps)
 def test_merging_twice_is_merging_once(script) -> None:
     known = Known()
@@ -376,7 +375,6 @@ def test_merging_twice_is_merging_once(script) -> None:
         assert not again.progressed
 
 
-@settings(deadline=None)
 @given(steps)
 def test_a_stale_epoch_never_leads(script) -> None:
     known = Known()
@@ -391,7 +389,6 @@ def test_a_stale_epoch_never_leads(script) -> None:
         highest = found.leader_epoch
 
 
-@settings(deadline=None)
 @given(steps)
 def test_views_do_not_change(script) -> None:
     known = Known()

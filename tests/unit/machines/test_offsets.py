@@ -401,7 +401,7 @@ class Standing:
             self.done = offset  # as the user said by committing it
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(
@@ -518,7 +518,7 @@ class LedgerLaws(RuleBasedStateMachine):
 
 
 TestLedgerLaws = LedgerLaws.TestCase
-TestLedgerLaws.settings = settings(deadline=None, max_examples=60)
+TestLedgerLaws.settings = settings(max_examples=60)
 
 
 def test_a_commit_goes_on_behind_what_was_skipped() -> None:

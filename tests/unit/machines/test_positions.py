@@ -498,4 +498,4 @@ class PositionLaws(RuleBasedStateMachine):
 
 
 TestPositionLaws = PositionLaws.TestCase
-TestPositionLaws.settings = settings(deadline=None, max_examples=60)
+TestPositionLaws.settings = settings(max_examples=60)

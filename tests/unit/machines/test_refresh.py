@@ -1,7 +1,7 @@
 from math import inf
 
 import pytest
-from hypothesis import settings, strategies as st
+from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -286,4 +286,3 @@ class Refreshing(RuleBasedStateMachine):
 
 
 TestRefreshing = Refreshing.TestCase
-TestRefreshing.settings = settings(deadline=None)

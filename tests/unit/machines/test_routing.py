@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.routing import NodeLoad, least_loaded_first, misrouted
 from kafkaio.protocol._error_codes import ErrorCode as E
@@ -38,7 +38,6 @@ loads = st.lists(
 rolls = st.floats(0, 1, exclude_max=True)
 
 
-@settings(deadline=None)
 @given(loads, rolls)
 def test_every_node_stands_in_the_order_once(nodes: list[NodeLoad], roll: float):
     order = least_loaded_first(nodes, roll)

@@ -509,7 +509,7 @@ class Model(RuleBasedStateMachine):
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestModel.settings = settings(max_examples=40, stateful_step_count=30)
 
 
 @pytest.mark.parametrize("ordering", ["key", "partition", "none"])

@@ -439,7 +439,7 @@ class Schedule(RuleBasedStateMachine):
 
 
 TestSchedule = Schedule.TestCase
-TestSchedule.settings = settings(deadline=None, max_examples=40)
+TestSchedule.settings = settings(max_examples=40)
 
 
 def test_an_early_answer_to_a_later_batch_is_not_taken_back() -> None:

@@ -124,4 +124,4 @@ class Model(RuleBasedStateMachine):
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestModel.settings = settings(max_examples=40, stateful_step_count=20)

@@ -1019,6 +1019,6 @@ def _snapshot(machine: TransactionMachine) -> dict[str, object]:
 
 @given(choices=st.binary(min_size=60, max_size=150), explicit=st.booleans())
 @example(choices=bytes(150), explicit=False)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_no_sequence_of_events_breaks_a_promise(choices: bytes, explicit: bool) -> None:
     _Play(choices, explicit=explicit).run()

@@ -368,7 +368,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("is_tv2", [False, True])
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(steps=STEPS)
 def test_transactions_lose_and_repeat_nothing_and_end(
     is_tv2: bool, steps: list[tuple[str, int]]

@@ -6,7 +6,7 @@ import mmap
 import threading
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._net import frame_pool as module
 from kafkaio._net.frame_pool import KEPT_BYTES, FramePool, frame_pool
@@ -125,7 +125,6 @@ def test_each_thread_has_a_pool():
     assert KEPT_BYTES >= 4 * 2**20
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

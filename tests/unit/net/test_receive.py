@@ -37,7 +37,7 @@ def feed(receiver: FrameReceiver, stream: bytes, cuts: list[int]) -> None:
         view, turn = view[count:], turn + 1
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.lists(SIZES, max_size=12),
     st.lists(st.integers(1, 2 * SCRATCH_BYTES) | st.integers(1, 9), max_size=5),

@@ -569,7 +569,7 @@ SERVER = server_tls()
 CLIENT = client_tls()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.one_of(st.integers(0, 200), st.integers(0, 150_000)), max_size=4),
     cuts=st.lists(st.integers(1, 40_000), min_size=1, max_size=10),

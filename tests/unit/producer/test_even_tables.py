@@ -19,9 +19,7 @@ from tests.unit.producer.broker_log import Logs
 from tests.virtual_loop import VirtualClockLoop
 
 TOPICS = {"even": 8, "other": 3, "many": 60}
-RELAXED = settings(
-    deadline=None, max_examples=15, suppress_health_check=list(HealthCheck)
-)
+RELAXED = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 
 
 def run(coroutine: Any) -> Any:

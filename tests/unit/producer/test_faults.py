@@ -119,9 +119,7 @@ async def produce(
 PAUSES = st.lists(
     st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.02, 0.4]), min_size=1, max_size=40
 )
-RELAXED = settings(
-    deadline=None, max_examples=60, suppress_health_check=list(HealthCheck)
-)
+RELAXED = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 @RELAXED

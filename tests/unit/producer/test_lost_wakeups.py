@@ -136,7 +136,7 @@ async def go_through(
             assert buffer.used_bytes == 0
 
 
-@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(STEPS, min_size=1, max_size=30),
     answers=st.lists(ANSWERS, max_size=12),

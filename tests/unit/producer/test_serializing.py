@@ -946,7 +946,7 @@ async def run_calls(
         calls.check(logs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     calls=st.lists(
         st.tuples(st.sampled_from("ab"), st.sampled_from(KINDS), st.booleans()),

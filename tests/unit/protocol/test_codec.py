@@ -58,7 +58,7 @@ pytestmark = pytest.mark.usefixtures("tier")
 
 
 @pytest.mark.parametrize("kind", message_classes(), ids=lambda kind: kind.NAME)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.randoms(use_true_random=False))
 def test_round_trip(kind: type[Message], random: Random) -> None:
     for version in versions(kind):

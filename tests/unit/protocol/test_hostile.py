@@ -63,7 +63,7 @@ def outcome(kind: type[Message], version: int, data: bytes | bytearray) -> str:
     return "decoded"
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data(), st.binary(max_size=100))
 def test_noise(draw: st.DataObject, noise: bytes) -> None:
     kind = draw.draw(st.sampled_from(message_classes()))

@@ -85,7 +85,7 @@ def same(call: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("kind", message_classes(), ids=lambda kind: kind.NAME)
-@settings(max_examples=3, deadline=None, phases=PHASES)
+@settings(max_examples=3, phases=PHASES)
 @given(st.randoms(use_true_random=False))
 def test_both_decode_the_same(kind: type[Message], random: Random) -> None:
     for version in versions(kind):
@@ -97,7 +97,7 @@ def test_both_decode_the_same(kind: type[Message], random: Random) -> None:
 
 
 @pytest.mark.parametrize("kind", message_classes(), ids=lambda kind: kind.NAME)
-@settings(max_examples=3, deadline=None, phases=PHASES)
+@settings(max_examples=3, phases=PHASES)
 @given(st.randoms(use_true_random=False))
 def test_both_encode_the_same(kind: type[Message], random: Random) -> None:
     for version in versions(kind):

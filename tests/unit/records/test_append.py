@@ -15,7 +15,7 @@ from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._records import _append, _columns, _murmur2, _pure, _receipts
 from kafkaio._records._layout import Destinations, Origin
@@ -757,7 +757,6 @@ def told(bench: Bench, step: tuple) -> object:
     return bench.open_batches.clear()
 
 
-@settings(deadline=None)
 @given(script=st.lists(steps, max_size=40))
 def test_the_twins_do_the_same(script: list[tuple]) -> None:
     pure, compiled = (Bench(twin_named(name)) for name in NAMES)

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._records.batch import (
     BatchBuilder,
@@ -33,7 +33,6 @@ SOME = [
     (NOW + 90_000, b"", None, (("absent", None),)),
 ]
 PATCHED = {0: "q", 8: "i", 16: "b", 21: "h", 23: "i", 27: "q", 35: "q", 57: "i"}
-law = settings(deadline=None)
 
 
 def patched(batch: bytes, position: int, value: int, *, mend: bool = True) -> bytes:
@@ -54,7 +53,6 @@ def plain(records: list[Record]) -> list[tuple]:
     return [(r.timestamp, r.key, r.value, r.headers) for r in records]
 
 
-@law
 @given(
     records=record_lists,
     codec=st.sampled_from(Compression),
@@ -148,7 +146,6 @@ def test_an_empty_batch_cannot_be_built() -> None:
         BatchBuilder().build()
 
 
-@law
 @given(record=plain_records)
 def test_size_of_is_an_upper_bound_and_a_close_one(record: tuple) -> None:
     _, key, value, headers = record
@@ -169,7 +166,6 @@ def test_target_size_is_for_the_uncompressed_batch() -> None:
     assert len(builder.build()) < 200
 
 
-@law
 @given(
     records=record_lists,
     promises=st.lists(st.sampled_from([0, 61, 500, 5_000, 2**31 - 1]), min_size=1),
@@ -208,7 +204,6 @@ def test_no_more_memory_is_taken_than_was_promised() -> None:
     assert filled <= 113_000
 
 
-@law
 @given(records=record_lists, codec=st.sampled_from(Compression))
 def test_records_gives_back_what_was_appended(
     records: list, codec: Compression
@@ -382,7 +377,6 @@ def test_limit_of_decompression() -> None:
         only(data, max_decompressed=9_000).decode("t", 0)
 
 
-@law
 @given(
     codec=st.sampled_from(Compression),
     position=st.integers(0, 10_000),
@@ -411,7 +405,6 @@ def test_one_flipped_byte_is_noticed(
         assert plain(batches[0].decode("t", 0)) == SOME
 
 
-@law
 @given(data=st.binary(max_size=120), check=st.booleans(), magic=st.integers(0, 2))
 def test_arbitrary_bytes_raise_nothing_else(
     data: bytes, check: bool, magic: int

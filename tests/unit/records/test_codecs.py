@@ -22,7 +22,7 @@ from tests.unit.records.strategies import (
 
 NOW = 1_700_000_000_000
 law = settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

@@ -12,7 +12,7 @@ import cramjam
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._records import compression
 from kafkaio._records.compression import (
@@ -112,7 +112,6 @@ def test_truncated(codec: Compression, decompressor: Decompressor) -> None:
         assert data.startswith(result)
 
 
-@settings(deadline=None)
 @given(codec=st.sampled_from(REAL_CODECS), data=st.binary(max_size=100))
 def test_arbitrary_bytes_raise_nothing_else(codec: Compression, data: bytes) -> None:
     decompressor = Decompressor()

@@ -7,7 +7,7 @@ import zlib
 
 import lz4.frame
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._records.batch import (
     Compression,
@@ -22,7 +22,6 @@ from kafkaio.types import Record, TimestampType
 NOW = 1_700_000_000_000
 CODECS = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4]
 STAMPED = 0x08
-law = settings(deadline=None)
 
 
 def field(data: bytes | None) -> bytes:
@@ -73,7 +72,6 @@ def with_own_crc(data: bytes) -> bytes:
 fields = st.none() | st.binary(max_size=40)
 
 
-@law
 @given(key=fields, value=fields, offset=st.integers(0, 2**62))
 def test_format_0(key: bytes | None, value: bytes | None, offset: int) -> None:
     data = message(0, offset, value, key=key)
@@ -87,7 +85,6 @@ def test_format_0(key: bytes | None, value: bytes | None, offset: int) -> None:
     assert batch.base_offset == batch.last_offset == batch.next_offset - 1 == offset
 
 
-@law
 @given(
     key=fields,
     value=fields,
@@ -178,7 +175,6 @@ def test_lz4_of_format_0_has_a_wrong_header_checksum(content_size: bool) -> None
         only(data).decode("t", 0)
 
 
-@law
 @given(data=st.binary(max_size=20))
 def test_fixing_changes_at_most_one_byte(data: bytes) -> None:
     mended = _fix_lz4_header(data)
@@ -278,7 +274,6 @@ def test_cut_messages_are_left_out() -> None:
         assert [b.last_offset for b in read_batches(data[:size])] == [0]
 
 
-@law
 @given(data=st.binary(min_size=2, max_size=60), magic=st.integers(0, 1))
 def test_forged_wrappers_raise_nothing_else(data: bytes, magic: int) -> None:
     inner = struct.pack(">qi", data[0], len(data)) + data
@@ -299,7 +294,6 @@ def test_forged_wrappers_raise_nothing_else(data: bytes, magic: int) -> None:
             pass
 
 
-@law
 @given(position=st.integers(0, 10_000), flip=st.integers(1, 255))
 def test_one_flipped_byte_is_noticed(position: int, flip: int) -> None:
     # The offset is outside the checksum; a length that grew looks like a cut message.

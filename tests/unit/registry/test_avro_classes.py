@@ -24,7 +24,7 @@ import fastavro
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.errors import ConfigurationError, SerializationError
 from kafkaio.registry import Avro, AvroAs, decimal
@@ -644,7 +644,6 @@ def test_an_instance_that_contains_itself_is_refused() -> None:
     ),
     st.text(st.characters(exclude_categories=["Cs"])),
 )
-@settings(deadline=None)
 def test_any_instance_comes_back_as_it_was(lines: list[Line], to: str) -> None:
     assert through(_GIFTS, Gift(to, lines)) == Gift(to, lines)
 

@@ -175,7 +175,7 @@ SCHEMAS = st.sampled_from(
 
 
 @given(SCHEMAS, st.binary(max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_data_gives_a_value_or_one_error(schema: Any, data: bytes) -> None:
     try:
         value = decode(schema, data)
@@ -186,7 +186,6 @@ def test_any_data_gives_a_value_or_one_error(schema: Any, data: bytes) -> None:
 
 
 @given(st.recursive(st.none(), lambda inner: st.lists(inner), max_leaves=20))
-@settings(deadline=None)
 def test_the_walk_ends_where_the_data_does(tree: Any) -> None:
     schema = {
         "type": "record",

@@ -372,7 +372,6 @@ JSON = st.recursive(
 
 
 @given(JSON)
-@settings(deadline=None)
 def test_any_json_comes_back_as_it_was(value: Any) -> None:
     if value is not None:
         assert through(ANY, value) == value
@@ -394,7 +393,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(JSON_VALUES, max_size=4))
 def test_items_are_equal_where_jsonschema_says_so(items: list[Any]) -> None:
     schema = {"type": "array", "uniqueItems": True}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.errors import ConfigurationError, SchemaError, SerializationError
 from kafkaio.registry import Protobuf, Schema, record_name
@@ -236,7 +236,6 @@ def test_groups_and_oneofs_have_messages() -> None:
 
 
 @given(st.text(alphabet='message AB{};"/*\n'))
-@settings(deadline=None)
 def test_any_text_has_messages_or_one_error(text: str) -> None:
     with suppress(SchemaError):
         messages_of(text)

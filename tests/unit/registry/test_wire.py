@@ -7,7 +7,7 @@ from contextlib import suppress
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.errors import SerializationError
 from kafkaio.registry._wire import (
@@ -25,14 +25,12 @@ INDEXES = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=MOST_INDEXES)
 
 
 @given(IDS, st.binary())
-@settings(deadline=None)
 def test_a_prefix_is_read_as_written(schema_id: int, payload: bytes) -> None:
     found = parse_prefix(pack_prefix(schema_id) + payload)
     assert (found.id, found.start, found.indexes) == (schema_id, 5, None)
 
 
 @given(st.uuids(), st.booleans(), st.binary(max_size=20))
-@settings(deadline=None)
 def test_a_header_is_read_as_written(guid: UUID, is_key: bool, rest: bytes) -> None:
     name = "__key_schema_id" if is_key else "__value_schema_id"
     other = "__value_schema_id" if is_key else "__key_schema_id"
@@ -43,7 +41,6 @@ def test_a_header_is_read_as_written(guid: UUID, is_key: bool, rest: bytes) -> N
 
 
 @given(INDEXES, st.binary())
-@settings(deadline=None)
 def test_indexes_are_read_as_written(indexes: list[int], payload: bytes) -> None:
     packed = pack_indexes(indexes)
     found, place = parse_indexes(b"12345" + packed + payload, 5)
@@ -52,7 +49,6 @@ def test_indexes_are_read_as_written(indexes: list[int], payload: bytes) -> None
 
 
 @given(st.binary())
-@settings(deadline=None)
 def test_any_bytes_give_a_name_or_one_error(data: bytes) -> None:
     for read in (
         lambda: parse_prefix(data),

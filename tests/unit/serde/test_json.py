@@ -170,9 +170,7 @@ orders = st.builds(
 )
 
 
-@settings(
-    deadline=None, max_examples=40
-)  # an order has all types, and takes long to make
+@settings(max_examples=40)  # an order has all types, and takes long to make
 @given(order=orders)
 def test_what_is_written_is_read(order: Order) -> None:
     serde = Json(Order)
@@ -181,7 +179,7 @@ def test_what_is_written_is_read(order: Order) -> None:
     assert serde.serialize(order, WRITING) == data
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     order=orders,
     name=st.sampled_from([each.name for each in fields(Order)]),
@@ -202,7 +200,6 @@ def test_a_wrong_field_is_named_or_fits(order: Order, name: str, other: object) 
     assert fault.field in str(fault)
 
 
-@settings(deadline=None)
 @given(data=st.binary())
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for serde in (Json(Order), Json()):
@@ -211,14 +208,12 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
             assert serde.deserialize(serde.serialize(value, WRITING), READING) == value
 
 
-@settings(deadline=None)
 @given(value=trees.filter(lambda tree: tree is not None))
 def test_without_a_class_any_value_is_written_and_read(value: object) -> None:
     serde = Json()
     assert serde.deserialize(serde.serialize(value, WRITING), READING) == value
 
 
-@settings(deadline=None)
 @given(value=trees, data=st.data())
 def test_equal_values_are_written_alike(value: Any, data: st.DataObject) -> None:
     def mixed(tree: Any) -> Any:

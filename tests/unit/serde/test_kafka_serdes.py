@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, SerializationError
 from kafkaio.serde import (
@@ -98,7 +98,6 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @pytest.mark.parametrize("name", SERDES)
-@settings(deadline=None)
 @given(data=st.data())
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     serde: Any = SERDES[name]
@@ -107,7 +106,6 @@ def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", SERDES)
-@settings(deadline=None)
 @given(data=st.binary(max_size=40))
 def test_any_bytes_are_read_or_refused(name: str, data: bytes) -> None:
     serde: Any = SERDES[name]

@@ -113,7 +113,7 @@ def expected(pieces: list[Piece], offset: int) -> str:
     raise AssertionError(offset)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), logs(), STEPS)
 def test_no_offset_is_forgotten(
     data: st.DataObject, pieces: list[Piece], steps: list[str]

@@ -44,7 +44,7 @@ def drawn(seed: int, most: int = 5) -> list[Plan]:
 # ---- laws ----------------------------------------------------------------------------
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(seeds)
 def test_no_row_is_visible_twice_and_a_success_has_all_rows(seed: int) -> None:
     world, outcome = simulated(seed, drawn(seed))
@@ -53,7 +53,7 @@ def test_no_row_is_visible_twice_and_a_success_has_all_rows(seed: int) -> None:
         assert sorted(world.visible) == ROWS
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(seeds, st.integers(1, 5))
 def test_the_same_tasks_always_come_to_an_end(seed: int, tasks: int) -> None:
     plans = [Plan(tasks) for _ in range(Random(seed).randrange(1, 6))]
@@ -62,7 +62,7 @@ def test_the_same_tasks_always_come_to_an_end(seed: int, tasks: int) -> None:
     assert sorted(world.visible.elements()) == ROWS
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(seeds)
 def test_other_rows_become_visible_in_no_part(seed: int) -> None:
     # The first driver comes to its end; then runs follow that have other rows.
@@ -76,7 +76,7 @@ def test_other_rows_become_visible_in_no_part(seed: int) -> None:
     assert sorted(world.visible.elements()) == ROWS
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(seeds)
 def test_rows_of_runs_that_differ_are_never_visible_together(seed: int) -> None:
     rng = Random(seed)

@@ -661,13 +661,10 @@ class Connections(RuleBasedStateMachine):
         assert not taken(self.machine)
 
 
-Connections.TestCase.settings = settings(
-    max_examples=120, stateful_step_count=40, deadline=None
-)
+Connections.TestCase.settings = settings(max_examples=120, stateful_step_count=40)
 TestConnections = Connections.TestCase
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_hostile_bytes_end_in_a_closing_or_an_answer(data: bytes) -> None:
     machine = ready()

@@ -100,7 +100,7 @@ def check_complete(counts: Mapping[str, int], members: Members, shares: Shares) 
     [RangeAssignor(), RoundRobinAssignor(), BrokerRangeAssignor()],
     ids=lambda assignor: assignor.name,
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=counts_of, members=members_of())
 def test_every_partition_goes_to_one_of_its_readers(
     assignor: Assignor, counts: dict[str, int], members: Members
@@ -112,7 +112,7 @@ def test_every_partition_goes_to_one_of_its_readers(
     assert assignor.user_data(next(iter(members.values()))) is None
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=counts_of, members=members_of(equal=True))
 def test_round_robin_is_even_among_equals(
     counts: dict[str, int], members: Members
@@ -123,7 +123,7 @@ def test_round_robin_is_even_among_equals(
     assert max(sizes) - min(sizes) <= 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=counts_of, members=members_of(equal=True))
 def test_range_is_even_topic_by_topic_and_in_runs(
     counts: dict[str, int], members: Members
@@ -165,7 +165,7 @@ def test_static_members_go_first_by_their_names() -> None:
 # ---- cooperative sticky
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=counts_of, members=members_of())
 def test_nothing_is_assigned_before_it_is_released(
     counts: dict[str, int], members: Members
@@ -179,7 +179,7 @@ def test_nothing_is_assigned_before_it_is_released(
     assert len(dealt) == len(set(dealt))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=counts_of, members=members_of())
 def test_it_settles_complete_and_balanced(
     counts: dict[str, int], members: Members
@@ -196,7 +196,7 @@ def test_it_settles_complete_and_balanced(
                     assert len(share) - len(shares[other]) <= 1, (name, other)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=counts_of, members=members_of(equal=True))
 def test_equals_differ_by_one_at_most(counts: dict[str, int], members: Members) -> None:
     _, shares = settle(Layout(counts), members)
@@ -204,7 +204,7 @@ def test_equals_differ_by_one_at_most(counts: dict[str, int], members: Members) 
     assert max(sizes) - min(sizes) <= 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     counts=st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 2)),
     members=members_of(),
@@ -226,7 +226,7 @@ def test_the_balance_is_the_best_there_is(
     assert found == best
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=counts_of, members=members_of(equal=True), data=st.data())
 def test_who_stays_keeps_what_the_balance_allows(
     counts: dict[str, int], members: Members, data: st.DataObject
@@ -330,7 +330,7 @@ def racked(
     [RangeAssignor(), StickyAssignor()],
     ids=lambda assignor: assignor.name,
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(case=racked(equal=True))
 def test_racks_cost_no_balance(
     assignor: Assignor, case: tuple[Layout, Members]
@@ -352,7 +352,7 @@ def test_racks_cost_no_balance(
     assert all(share == sorted(share) for share in map(list, shares.values()))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(case=racked(equal=True, named=True))
 def test_with_racks_it_settles_and_no_exchange_is_left_to_make(
     case: tuple[Layout, Members],
@@ -372,7 +372,7 @@ def test_with_racks_it_settles_and_no_exchange_is_left_to_make(
         assert not layout.is_near(b, settled[one].rack), (one, two)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(case=racked())
 def test_racks_among_unequal_subscriptions_settle_too(
     case: tuple[Layout, Members],
@@ -499,7 +499,7 @@ def with_user_data(members: Members) -> Members:
     }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(counts=counts_of, members=members_of())
 def test_sticky_gives_at_once_what_cooperative_settles_on(
     counts: dict[str, int], members: Members
@@ -533,7 +533,7 @@ def test_user_data_of_other_clients() -> None:
 # ---- broker range
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(leaders=st.lists(st.integers(0, 4), max_size=12), members=st.integers(1, 5))
 def test_each_member_talks_to_few_brokers(leaders: list[int], members: int) -> None:
     layout = Layout(

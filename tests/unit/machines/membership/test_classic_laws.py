@@ -386,4 +386,4 @@ class Laws(RuleBasedStateMachine):
 
 
 TestLaws = Laws.TestCase
-TestLaws.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestLaws.settings = settings(max_examples=150, stateful_step_count=40)

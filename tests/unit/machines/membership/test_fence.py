@@ -242,14 +242,8 @@ class Kip848Fences(test_kip848_laws.Laws):
 
 
 TestLedgerFences = LedgerFences.TestCase
-TestLedgerFences.settings = settings(
-    max_examples=200, stateful_step_count=30, deadline=None
-)
+TestLedgerFences.settings = settings(max_examples=200, stateful_step_count=30)
 TestClassicFences = ClassicFences.TestCase
-TestClassicFences.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None
-)
+TestClassicFences.settings = settings(max_examples=60, stateful_step_count=40)
 TestKip848Fences = Kip848Fences.TestCase
-TestKip848Fences.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None
-)
+TestKip848Fences.settings = settings(max_examples=60, stateful_step_count=25)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
-from hypothesis import given, settings
+from hypothesis import given
 
 from kafkaio._machines.membership.heartbeat import Heartbeat, PollTimer
 
@@ -68,7 +68,6 @@ def test_polls() -> None:
     assert timer.is_expired(310.0)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

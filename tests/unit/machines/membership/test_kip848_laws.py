@@ -327,4 +327,4 @@ def test_what_a_lost_answer_gave_and_the_next_takes_is_not_revoked() -> None:
 
 
 TestLaws = Laws.TestCase
-TestLaws.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestLaws.settings = settings(max_examples=60, stateful_step_count=25)

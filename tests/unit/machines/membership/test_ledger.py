@@ -350,6 +350,4 @@ class LedgerLaws(RuleBasedStateMachine):
 
 
 TestLedgerLaws = LedgerLaws.TestCase
-TestLedgerLaws.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None
-)
+TestLedgerLaws.settings = settings(max_examples=100, stateful_step_count=30)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kafkaio._machines.membership.subscription import (
     Subscription,
@@ -24,7 +24,6 @@ NAMES = st.text("abc-.", min_size=1, max_size=5)
 PARTITIONS = st.frozensets(st.builds(TopicPartition, NAMES, st.integers(0, 99)))
 
 
-@settings(deadline=None)
 @given(
     st.builds(
         Subscription,

@@ -406,7 +406,5 @@ class LedgerLaws(RuleBasedStateMachine):
                     assert slot.state in {"locked", "elsewhere"}
 
 
-LedgerLaws.TestCase.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None
-)
+LedgerLaws.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
 TestLedgerLaws = LedgerLaws.TestCase

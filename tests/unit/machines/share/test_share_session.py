@@ -179,7 +179,7 @@ class SessionLaws(RuleBasedStateMachine):
             assert set(self.session.partitions) == self.partitions
 
 
-SessionLaws.TestCase.settings = settings(max_examples=60, deadline=None)
+SessionLaws.TestCase.settings = settings(max_examples=60)
 TestSessionLaws = SessionLaws.TestCase
 
 

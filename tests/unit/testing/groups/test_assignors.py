@@ -63,7 +63,7 @@ topics = st.sets(st.sampled_from([T, U]))
     st.integers(0, 7),
     st.sampled_from(sorted(ASSIGNORS)),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_subscribed_partition_has_one_owner(
     subscriptions: dict[str, set[UUID]], in_t: int, in_u: int, assignor: str
 ) -> None:

@@ -211,7 +211,7 @@ def test_a_group_without_its_own_record_is_none(driver: MixedDriver) -> None:
 
 
 @given(STEPS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_records_restore_a_group_in_any_state(steps: list[tuple[str, str]]) -> None:
     driver = Driver(partitions=3)
     journal = journal_of(driver)

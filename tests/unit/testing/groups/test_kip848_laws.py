@@ -43,7 +43,7 @@ def step(driver: Driver, action: str, member: str) -> None:
 
 
 @given(STEPS)
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_no_partition_has_two_owners(steps: list[tuple[str, str]]) -> None:
     driver = Driver(partitions=3)
     for action, member in steps:

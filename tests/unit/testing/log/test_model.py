@@ -144,7 +144,5 @@ class LogMachine(RuleBasedStateMachine):
             self.log.read(self.end + 1, 1)
 
 
-LogMachine.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None
-)
+LogMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
 TestLog = LogMachine.TestCase

@@ -47,7 +47,7 @@ def read_back(value: Any, writer: Any, reader: Any) -> Any:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(evolutions(is_safe=False))
 def test_what_is_compatible_is_read(evolution: tuple[Any, Any, Any]) -> None:
     writer, value, reader = evolution
@@ -58,7 +58,7 @@ def test_what_is_compatible_is_read(evolution: tuple[Any, Any, Any]) -> None:
     read_back(value, writer, reader)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(evolutions(is_safe=True))
 def test_a_change_that_the_specification_allows_is_compatible(
     evolution: tuple[Any, Any, Any],
@@ -68,7 +68,7 @@ def test_a_change_that_the_specification_allows_is_compatible(
     read_back(value, writer, reader)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(schemas())
 def test_a_schema_reads_itself_and_its_text_is_stable(schema: Any) -> None:
     parsed = parse(json.dumps(schema))

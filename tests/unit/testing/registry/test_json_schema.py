@@ -77,7 +77,7 @@ def change(rng: random.Random, node: Any) -> Any:
     return new
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, 2**64))
 def test_what_is_compatible_accepts_each_old_value(seed: int) -> None:
     rng = random.Random(seed)
@@ -91,7 +91,7 @@ def test_what_is_compatible_accepts_each_old_value(seed: int) -> None:
         assert not is_valid(writer, value) or is_valid(reader, value), value
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 2**64))
 def test_a_schema_accepts_itself(seed: int) -> None:
     schema = make(random.Random(seed), 1)

@@ -259,5 +259,5 @@ class Group(RuleBasedStateMachine):
 
 def test_the_laws_hold() -> None:
     run_state_machine_as_test(
-        Group, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+        Group, settings=settings(max_examples=60, stateful_step_count=30)
     )
