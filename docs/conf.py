@@ -163,15 +163,22 @@ def load_types():
             module = importlib.import_module(name)
             for each in module.__all__:
                 getattr(module, each)
-        for module in [m for name, m in sys.modules.items() if "kafkaio" in name]:
-            path = getattr(module, "__file__", None) or ""
-            text = Path(path).read_text("utf-8") if path.endswith(".py") else ""
-            if "\nif TYPE_CHECKING:" not in text:
-                continue
-            for node in ast.parse(text).body:
-                is_for_types = isinstance(node, ast.If) and not node.orelse
-                if is_for_types and ast.unparse(node.test) == "TYPE_CHECKING":
-                    _run(node.body, module)
+        blocks = [
+            (node.body, module)
+            for module in [m for name, m in sys.modules.items() if "kafkaio" in name]
+            for node in _nodes(module)
+            if isinstance(node, ast.If) and not node.orelse
+            if ast.unparse(node.test) == "TYPE_CHECKING"
+        ]
+        # Twice: one block may import an alias that another one makes.
+        for body, module in blocks * 2:
+            _run(body, module)
+
+
+def _nodes(module):
+    path = getattr(module, "__file__", None) or ""
+    text = Path(path).read_text("utf-8") if path.endswith(".py") else ""
+    return ast.parse(text).body if "\nif TYPE_CHECKING:" in text else []
 
 
 def _run(statements, module):

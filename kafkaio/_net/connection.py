@@ -182,7 +182,7 @@ class Connection:
         self.broker: Broker = broker
         #: The broker's id; negative for a bootstrap server.
         self.node_id: int = broker.node_id
-        self.connection_class = connection_class
+        self.connection_class: ConnectionClass = connection_class
         self._observer = observer
         self._on_lost = on_lost
         self._machine = ConnectionMachine(identity, now())
