@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
+from enum import IntEnum
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import IntEnum
 from kafkaio._generic import Generic, K_co, V_co
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._public import knows_other_clients, public

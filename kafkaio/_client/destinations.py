@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import auto
+from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
 from kafkaio._arguments import type_name
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio._public import public
 from kafkaio.errors import ArgumentTypeError
 from kafkaio.types import Broker as Broker, TopicPartition

@@ -10,10 +10,10 @@ is refused: a refusal of one partition does not keep the others from being commi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from enum import Enum
 from types import MappingProxyType
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 _NO_OWNERS: Mapping[TopicPartition, int] = MappingProxyType({})

@@ -9,10 +9,10 @@ an old coordinator never drops a new one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import IntEnum
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import Broker
 

@@ -19,11 +19,10 @@ may have been committed before the newer producer came.
 
 from __future__ import annotations
 
-from enum import auto
+from enum import Enum, auto
 from typing import Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import FENCING, End, Protocol
 from kafkaio.protocol._error_codes import ErrorCode

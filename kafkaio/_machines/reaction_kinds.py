@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from enum import auto
+from enum import Enum, auto
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 
 
 class ReactionStep(Enum):

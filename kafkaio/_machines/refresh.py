@@ -10,12 +10,11 @@ by themselves, as a partial update.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from enum import auto
+from enum import Enum, auto
 from math import inf
 from typing import Final, Literal, TypeAlias
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import Merged
 

@@ -24,12 +24,12 @@ for the subscription that follows a push at once.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from enum import Enum
 from math import inf
 from typing import Final
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio.protocol._error_codes import ErrorCode
 
 #: Seconds between two requests until a broker has named an interval, as in Java.

@@ -52,13 +52,12 @@ Effects are returned in the order in which they must be performed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from enum import auto
+from enum import Enum, auto
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._public import public
 from kafkaio.errors import InternalError, KafkaError

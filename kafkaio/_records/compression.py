@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from enum import IntEnum
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, assert_never
 
-from kafkaio._enum import IntEnum
 from kafkaio._records._layout import BytesLike as BytesLike
 from kafkaio.errors import ConfigurationError, CorruptRecord, RecordTooLarge
 

@@ -9,9 +9,9 @@ either.
 from __future__ import annotations
 
 import struct
+from enum import IntEnum
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import IntEnum
 from kafkaio._records.builder import BatchBuilder, with_base_offset
 from kafkaio.errors import CorruptRecord
 

@@ -27,11 +27,11 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 from weakref import WeakMethod, WeakSet
 
-from kafkaio._enum import Enum
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.scopes import CancelScope
 from kafkaio._runtime.supervisor import Child, start_detached

@@ -6,12 +6,11 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Literal, TypeAlias
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio._public import public
 from kafkaio.errors import BrokerError, KafkaError
 from kafkaio.types import Broker, OffsetAndMetadata, TopicPartition

@@ -8,10 +8,10 @@ import random
 import ssl
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from enum import IntEnum
 
 import kafkaio
 from kafkaio import messages
-from kafkaio._enum import IntEnum
 from kafkaio._public import public
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._hosts import collect_hosts

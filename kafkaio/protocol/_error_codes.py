@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kafkaio._enum import IntEnum
+from enum import IntEnum
+
 from kafkaio._public import public
 
 

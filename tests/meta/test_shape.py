@@ -273,8 +273,6 @@ def cut_classes(package: str) -> set[str]:
 
 #: What stands for a base of the standard library.
 OF_THE_LANGUAGE = {
-    ("kafkaio._enum", "Enum"),
-    ("kafkaio._enum", "IntEnum"),
     ("kafkaio._generic", "Generic"),
     ("kafkaio._named_tuple", "NamedTuple"),
 }

@@ -9,14 +9,13 @@ is paused, and the next read goes on where it ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from enum import auto
+from enum import Enum, auto
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from kafkaio._client.log_ranges import Edge, LogRanges, Selection
 from kafkaio._client.offsets import EARLIEST
 from kafkaio._consumer.reading.reader import Reader
-from kafkaio._enum import Enum
 from kafkaio._runtime.clock import now
 from kafkaio.errors import RequestTimeout, UsageError
 from kafkaio.types import AnyRecord, TopicPartition

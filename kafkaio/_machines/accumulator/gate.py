@@ -12,9 +12,8 @@ one, no batch is leased; raising one ends all leases at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from enum import auto
+from enum import Enum, auto
 
-from kafkaio._enum import Enum
 from kafkaio._machines.accumulator.queue import PartitionQueue, ProduceBatch
 from kafkaio.types import TopicPartition
 

@@ -17,12 +17,11 @@ closes the whole connection, because every later answer would have to wait behin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import auto
+from enum import Enum, auto
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
 from kafkaio._machines.connection.handshake import ClientIdentity, VersionNegotiation

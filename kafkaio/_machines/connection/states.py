@@ -13,11 +13,9 @@ in kafkaio.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import auto
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final
-
-from kafkaio._enum import Enum
 
 
 class ConnectionState(Enum):

@@ -18,12 +18,11 @@ there is one, the partition stays READY. Its deadline passes all the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from enum import auto
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import TopicPartition
 

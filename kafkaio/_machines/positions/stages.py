@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from enum import auto
+from enum import Enum, auto
 from typing import Final
 
 from kafkaio._config.configs import iso_duration_ms
 from kafkaio._dataclass import dataclass
-from kafkaio._enum import Enum
 from kafkaio._named_tuple import NamedTuple
 from kafkaio.types import TopicPartition
 

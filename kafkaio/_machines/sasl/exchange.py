@@ -20,10 +20,9 @@ before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import auto
+from enum import Enum, auto
 from typing import Final
 
-from kafkaio._enum import Enum
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import seconds
 from kafkaio._machines.sasl.mechanism import MechanismPort, Outcome, Work

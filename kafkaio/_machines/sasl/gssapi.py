@@ -13,10 +13,9 @@ The identity to act as stays empty, so it is that of the ticket.
 
 from __future__ import annotations
 
-from enum import auto
+from enum import Enum, auto
 from typing import Final, Protocol
 
-from kafkaio._enum import Enum
 from kafkaio._machines.sasl.mechanism import Outcome
 from kafkaio.errors import AuthenticationError, ProtocolError
 

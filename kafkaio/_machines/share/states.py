@@ -11,11 +11,10 @@ kafkaio: late answers are dropped by their ticket before they become events.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import auto
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from kafkaio._enum import Enum
 from kafkaio._machines.membership.table import following, go, stay
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from kafkaio._enum import IntEnum
+from enum import IntEnum
 
 __all__ = ["ConfigResource", "ConfigResourceType"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Collection
+from enum import Enum
 
 from kafkaio import TopicPartition
-from kafkaio._enum import Enum
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka.abc import ConsumerRebalanceListener
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import auto
+from enum import Enum, auto
 from typing import TypeAlias
 
 import kafkaio
-from kafkaio._enum import Enum
 from kafkaio.aiokafka import errors
 from kafkaio.aiokafka._translation import translating
 from kafkaio.aiokafka.structs import OffsetAndMetadata

@@ -15,11 +15,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import auto
+from enum import Enum, auto
 from itertools import islice
 from typing import Final
 
-from kafkaio._enum import Enum
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition

@@ -13,11 +13,10 @@ their ticket before they become events.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import auto
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from kafkaio._enum import Enum
 from kafkaio._machines.membership.table import following, go, stay
 
 
