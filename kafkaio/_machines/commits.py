@@ -115,8 +115,8 @@ class CommitQueue:
     def merge(self) -> Merge:
         """Return the next request: the oldest calls, as many as fit into one."""
         if len(self._rest) == 1:
-            for call, rest in self._rest.items():
-                return Merge(rest, _NO_OWNERS, (call,))
+            ((call, rest),) = self._rest.items()
+            return Merge(rest, _NO_OWNERS, (call,))
         offsets = dict[TopicPartition, OffsetAndMetadata]()
         owners = dict[TopicPartition, int]()
         calls = list[int]()

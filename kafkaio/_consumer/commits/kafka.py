@@ -256,8 +256,6 @@ class KafkaOffsets:
             f"a commit to {rpc.name}",
             RetryPolicy.from_config(config, observer),
         )
-        # Attributes of its own, which are read quicker than those of its class.
-        self._requests.succeeded()
 
     async def commit(self, call: CommitCall) -> None:
         """Commit, in the order of the calls; see `OffsetCommitter.commit`."""
