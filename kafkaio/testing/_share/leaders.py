@@ -173,23 +173,26 @@ class ShareLeaders:
         sessions = self.sessions(node_id)
         session = sessions.require(key)
         sessions.remove(key)
-        self._release(session)
+        self._release(node_id, session)
 
     def _disconnected(self, node_id: int, connection: ServerConnection) -> None:
         session, empty = self.sessions(node_id).disconnected(connection)
         if session is not None:
-            self._release(session)
+            self._release(node_id, session)
         if empty is not None:
             # The next session reads the state again, which may have been altered.
             for led in self._led_by(node_id):
                 if led.key.group == empty:
                     self._drop(led)
 
-    def _release(self, session: ShareSession) -> None:
+    def _release(self, node_id: int, session: ShareSession) -> None:
         group, member = session.key
         for topic_id, index in session.partitions:
             led = self._led.get(ShareKey(group, topic_id, index))
-            if led is not None and led.machine.release(member):
+            # Another node may lead it by now, where the member has another session.
+            if led is None or led.log.leader != node_id:
+                continue
+            if led.machine.release(member):
                 self._quietly_changed(led)
 
     def end_sessions(self, group: str, member_id: str | None) -> int:
@@ -209,7 +212,7 @@ class ShareLeaders:
         The state is kept before other nodes become leaders.
         """
         for session in self.sessions(node_id).remove_all():
-            self._release(session)
+            self._release(node_id, session)
 
     def node_killed(self, node_id: int) -> None:
         """Forget the sessions and the share partitions of a node."""

@@ -418,6 +418,26 @@ async def test_a_leader_that_stops_frees_what_is_held() -> None:
     assert await _moved("stopped") == [(0, 0, 3), (2, 2, 2), (3, 5, 1)]
 
 
+@pytest.mark.parametrize("how", ["closed", "cut"])
+async def test_a_session_with_a_former_leader_frees_nothing(how: str) -> None:
+    # Locks are in the memory of the leader: its predecessor cannot free them.
+    async with shared(3, nodes=2, replication_factor=2) as (broker, _):
+        leader = broker.control.leader((TOPIC, 0))
+        before = await reader(broker, "holder", leader)
+        assert acquired(await before.fetch()) == [(0, 2, 1)]
+        broker.control.move_leader((TOPIC, 0), 1 - leader)
+        member = await reader(broker, "holder", 1 - leader)
+        assert acquired(await member.fetch()) == [(0, 2, 1)]
+        if how == "closed":
+            await before.acknowledge(epoch=-1)
+        else:
+            assert before.caller.transport is not None
+            before.caller.transport.abort()
+        other = await reader(broker, "other", 1 - leader)
+        assert acquired(await other.fetch()) == []
+        assert code_of(await member.acknowledge((0, 2, ACCEPT))) == 0
+
+
 async def test_states_are_kept_over_a_restart(tmp_path: Path) -> None:
     async with shared(4, data_dir=tmp_path) as (broker, member):
         await member.fetch()
