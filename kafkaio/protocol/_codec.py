@@ -11,7 +11,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol._interpreter import Exhausted, Reader, Writer
+from kafkaio.protocol._interpreter import FILLED, Exhausted, Reader, Writer
 from kafkaio.protocol._message import Buffer, Message, Response, layout
 
 if TYPE_CHECKING:
@@ -184,21 +184,55 @@ def decode_in_slices(
         UnsupportedVersion: if the class has no such version.
         ProtocolError: if the bytes are not such a message, or it takes more memory.
     """
+    end = len(data)
+    try:
+        done = _interpret(message, version, data, position, max_memory)
+        if done is None:
+            decoder = _sliced_decoder(message, version)
+            done = yield from decoder(data, position, end, max_memory)
+    except MALFORMED as error:
+        raise unreadable(message, version, end, error) from error
+    found, position = done
+    if position != end:
+        check_rest(message, version, data, position)
+    assert isinstance(found, message)
+    return found
+
+
+def _interpret(
+    message: type[Message], version: int, data: Buffer, position: int, max_memory: int
+) -> tuple[Message, int] | None:
+    """Decode what is large for its records, of which nothing is to be decoded.
+
+    The first answer to a Fetch is one. Returns None if the interpreter is exhausted
+    before the end of the message, or might fill too much memory until then.
+    """
+    key = message, version
+    is_compiled = key in _SLICED or key in _DECODERS
+    if is_compiled or max_memory < FILLED + len(data):
+        return None
+    try:
+        return _reader(message, version).decode(data, position, len(data))
+    except Exhausted:
+        return None
+
+
+def _sliced_decoder(message: type[Message], version: int) -> SlicedDecoder:
     decoder = _SLICED.get((message, version))
     if decoder is None:
         from kafkaio.protocol._decoder import compile_sliced_decoder  # large ones only
 
         check_version(message, version)
         decoder = _SLICED[message, version] = compile_sliced_decoder(message, version)
-    end = len(data)
-    try:
-        found, position = yield from decoder(data, position, end, max_memory)
-    except MALFORMED as error:
-        raise unreadable(message, version, end, error) from error
-    if position != end:
-        check_rest(message, version, data, position)
-    assert isinstance(found, message)
-    return found
+    return decoder
+
+
+def _reader(message: type[Message], version: int) -> Reader:
+    reader = _READERS.get((message, version))
+    if reader is None:
+        check_version(message, version)
+        reader = _READERS[message, version] = Reader(message, version)
+    return reader
 
 
 def decode_from(
@@ -237,12 +271,8 @@ def decode_rare(
     key = message, version
     decoder = _DECODERS.get(key)
     if decoder is None:
-        reader = _READERS.get(key)
-        if reader is None:
-            check_version(message, version)
-            reader = _READERS[key] = Reader(message, version)
         try:
-            return *reader.decode(data, position, len(data)), None
+            return *_reader(message, version).decode(data, position, len(data)), None
         except Exhausted:
             decoder = _DECODERS[key] = _decoder_of(message, version)
             _READERS.pop(key, None)  # unless another thread did

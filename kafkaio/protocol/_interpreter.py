@@ -49,6 +49,12 @@ _CALL: Final = 8
 _BYTES: Final = 6
 #: The account at first: 64 small messages.
 ACCOUNT = 64 * _CALL
+#: An array of numbers, which are read at once, takes one for so many of them: a broker
+#: cannot send many.
+_NUMBERS: Final = 16
+#: The most bytes of memory that are filled, apart from the values of strings and bytes,
+#: until the account is empty.
+FILLED: Final = 1 << 20
 
 _new = object.__new__
 
@@ -327,7 +333,7 @@ def _elements_taker(field: Field, walk: _Walk, cost: int) -> _Take:
     elif field.type == "uuid":
         read = _uuid
     elif field.type in FIXED:
-        return _numbers_taker(FIXED[field.type], SIZES[field.type])
+        return _numbers_taker(FIXED[field.type], SIZES[field.type], walk)
     else:
         read = _element_reader(field._replace(array=False), walk)
 
@@ -344,8 +350,9 @@ def _uuid(r: _Reading) -> object:
     return uuid_from(bytes(r.buf[start : r.p]))
 
 
-def _numbers_taker(form: str, size: int) -> _Take:
+def _numbers_taker(form: str, size: int, walk: _Walk) -> _Take:
     def take(r: _Reading, length: int) -> object:
+        walk.charge(length // _NUMBERS)
         start = r.p
         r.p += size * length
         return [*unpack_from(f">{length}{form}", r.buf, start)]

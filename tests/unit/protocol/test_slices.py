@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Generator
+import tracemalloc
+from collections.abc import Generator, Iterator
 from random import Random
 from typing import TypeVar
 
 import pytest
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
+from kafkaio.protocol import _codec
 from kafkaio.protocol._codec import decode, decode_in_slices, encode
 from kafkaio.protocol._headers import decode_response_in_slices, encode_response
+from kafkaio.protocol._interpreter import FILLED
 from kafkaio.protocol._message import Message
 from kafkaio.protocol._primitives import uvarint
-from kafkaio.protocol.messages.fetch import FetchResponse
+from kafkaio.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
 from kafkaio.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from kafkaio.protocol.messages.metadata import MetadataResponse
 from tests.support.hostile import fetched_topics, groups, quotas, replicas
 from tests.unit.protocol.populate import every_version, message_classes, populate
+from tests.unit.protocol.tiers import unused
 
 T = TypeVar("T")
 
@@ -35,6 +43,18 @@ def run(slices: Generator[None, None, T]) -> tuple[T, int]:
         turns += 1
 
 
+@pytest.fixture
+def _first() -> Iterator[None]:
+    """Decode as in a process that has not done so before."""
+    with unused():
+        yield
+
+
+#: Of each test that is not one of both tiers.
+first = pytest.mark.usefixtures("_first")
+
+
+@pytest.mark.usefixtures("tier")
 @pytest.mark.parametrize("kind", message_classes(), ids=lambda kind: kind.NAME)
 def test_it_finds_what_the_whole_decoder_finds(kind: type[Message]) -> None:
     random = Random(kind.NAME)
@@ -54,6 +74,7 @@ def test_it_finds_what_the_whole_decoder_finds(kind: type[Message]) -> None:
                     run(slices)
 
 
+@first
 @pytest.mark.parametrize(
     ("kind", "version", "body"),
     [
@@ -70,6 +91,7 @@ def test_a_long_message_yields_often(
     assert encode(found, version) == body
 
 
+@first
 @pytest.mark.parametrize("count", [1, 1_000, 100_000])
 def test_a_message_that_takes_too_much_memory_is_refused(count: int) -> None:
     for number, body in enumerate((quotas(count), fetched_topics(count))):
@@ -88,6 +110,51 @@ def _quotas() -> type[Message]:
     return DescribeClientQuotasResponse
 
 
+@first
+def test_nothing_is_compiled_for_a_few_large_values() -> None:
+    parts = [PartitionData(partition_index=n, records=bytes(100_000)) for n in range(5)]
+    topic = FetchableTopicResponse(topic="t", partitions=parts)
+    data = encode(FetchResponse(responses=[topic]), 12)
+    for _ in range(5):
+        found, turns = run(
+            decode_in_slices(FetchResponse, 12, data, 0, max_memory=1 << 40)
+        )
+        assert (encode(found, 12), turns) == (data, 0)
+    assert not _codec._SLICED
+    # In the end it pays.
+    for _ in range(50):
+        run(decode_in_slices(FetchResponse, 12, data, 0, max_memory=1 << 40))
+    assert _codec._SLICED
+
+
+@first
+@pytest.mark.parametrize(
+    ("kind", "version", "body"),
+    [
+        (ListGroupsResponse, 5, groups(20_000)),
+        (ListGroupsResponse, 5, groups(100)),
+        (MetadataResponse, 12, replicas(8_000)),
+        (MetadataResponse, 12, replicas(8_500)),
+        (MetadataResponse, 12, replicas(1_000_000)),
+        (FetchResponse, 12, fetched_topics(20_000)),
+        (FetchResponse, 12, fetched_topics(170)),
+    ],
+)
+def test_the_memory_that_is_filled_before_anything_is_compiled_is_bounded(
+    kind: type[Message], version: int, body: bytes
+) -> None:
+    tracemalloc.start()
+    try:
+        found = _codec._interpret(kind, version, body, 0, 1 << 40)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < FILLED + len(body)
+    if found is not None:
+        assert encode(found[0], version) == body
+
+
+@first
 def test_tagged_fields_count_and_yield() -> None:
     # The tag of Fetch's node endpoints, again and again: each replaces the one before.
     endpoint = struct.pack(">i", 1) + b"\2h" + struct.pack(">i", 9) + b"\0" + b"\0"
@@ -107,6 +174,7 @@ def test_tagged_fields_count_and_yield() -> None:
         decode(FetchResponse, 16, many)
 
 
+@first
 def test_bytes_that_are_left_over_are_refused() -> None:
     body = groups(1) + b"x"
     slices = decode_in_slices(ListGroupsResponse, 5, body, 0, max_memory=10_000)
@@ -114,12 +182,14 @@ def test_bytes_that_are_left_over_are_refused() -> None:
         run(slices)
 
 
+@first
 def test_a_version_that_does_not_exist_is_refused() -> None:
     slices = decode_in_slices(ListGroupsResponse, 99, b"", 0, max_memory=10_000)
     with pytest.raises(UnsupportedVersion):
         run(slices)
 
 
+@first
 @pytest.mark.parametrize("version", [0, 5])
 def test_a_frame_is_read_with_its_header(version: int) -> None:
     response = ListGroupsResponse(groups=[ListedGroup(group_id="g")])

@@ -9,7 +9,7 @@ from unittest import mock
 
 from kafkaio.protocol import _codec, _interpreter
 
-_TABLES = ("_ENCODERS", "_DECODERS", "_WRITERS", "_READERS")
+_TABLES = ("_ENCODERS", "_DECODERS", "_SLICED", "_WRITERS", "_READERS")
 
 
 class Tier(Enum):
@@ -37,8 +37,14 @@ def tier_of(tier: Tier) -> Generator[None]:
         yield
 
 
+_ACCOUNT = _interpreter.ACCOUNT
+
+
 @contextmanager
 def unused() -> Generator[None]:
     """Encode and decode as in a process that has not done so before."""
-    with mock.patch.multiple(_codec, **_tables()):
+    with (
+        mock.patch.object(_interpreter, "ACCOUNT", _ACCOUNT),
+        mock.patch.multiple(_codec, **_tables()),
+    ):
         yield
