@@ -22,7 +22,7 @@ from dataclasses import MISSING, Field, FrozenInstanceError
 from functools import partial
 from reprlib import recursive_repr
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 P = ParamSpec("P")
@@ -30,6 +30,10 @@ T = TypeVar("T")
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass, replace as replace
+
+    #: A field of an object that is made: its name, its default, what makes its default,
+    #: whether it is a parameter, and whether only by its name.
+    _Step: TypeAlias = tuple[str, object, Any, bool, bool]
 else:
 
     def dataclass(*, slots, frozen=False, kw_only=False, eq=True):
@@ -123,7 +127,7 @@ class _Maker:
     Two threads may do so at the same time: both make the same.
     """
 
-    __slots__ = ("_fields", "_namespace", "_own", "options", "target")
+    __slots__ = ("_fields", "_namespace", "_own", "_steps", "options", "target")
 
     def __init__(
         self,
@@ -137,6 +141,7 @@ class _Maker:
         self.options = options
         self.target = target
         self._fields: list[Field[Any]] | None = None
+        self._steps: tuple[list[str], list[_Step]] | None = None
 
     def __call__(self, name: str) -> object:
         """Make the one of this name and return it."""
@@ -193,6 +198,40 @@ class _Maker:
         if field.kw_only is MISSING:
             field.kw_only = self.options["kw_only"]
         return field
+
+    def steps(self) -> tuple[list[str], list[_Step]]:
+        """Return the positional parameters of ``__init__``, and what it sets."""
+        if self._steps is None:
+            found = self._found_steps()
+            self._steps = (
+                [step[0] for step in found if step[3] and not step[4]],
+                found,
+            )
+        return self._steps
+
+    def _found_steps(self) -> list[_Step]:
+        # As `fields`, without an object for each field: most are never asked for.
+        found: dict[str, _Step] = {}
+        for base in reversed(self.target.__mro__[1:-1]):
+            maker = _MAKERS.get(base)
+            if maker is not None:
+                found |= {step[0]: step for step in maker.steps()[1]}
+            elif "__dataclass_fields__" in vars(base):
+                found |= {one.name: _step(one) for one in dataclasses.fields(base)}
+        is_keyword = self.options["kw_only"]
+        for name in self._own:
+            said: Any = self._namespace.get(name, MISSING)
+            if isinstance(said, Field):
+                annotations: Any = self._namespace["__annotations__"]
+                found[name] = _step(self._field(name, annotations[name]))
+            else:
+                found[name] = (name, said, MISSING, True, is_keyword)
+        return list(found.values())
+
+
+def _step(field: Field[Any]) -> _Step:
+    kind = (field.init, bool(field.kw_only))
+    return (field.name, field.default, field.default_factory, *kind)
 
 
 #: The maker of each class that was defined here.
@@ -261,34 +300,36 @@ def _init(maker: _Maker) -> object:
 def _init_slowly(
     maker: _Maker, made: object, /, *args: object, **given: object
 ) -> None:
-    fields = maker.fields()
-    names = [field.name for field in fields if field.init and not field.kw_only]
-    values = dict(zip(names, args, strict=False))
-    known = values.keys() | given.keys()
-    for field in fields:
-        if field.init and _has_default(field):
-            known.add(field.name)
-    wanted = {field.name for field in fields if field.init}
-    if len(args) > len(names) or known != wanted or values.keys() & given.keys():
-        compiled: Any = maker("__init__")  # says what is wrong
-        compiled(made, *args, **given)
-        return
+    positional, steps = maker.steps()
+    values = dict(zip(positional, args, strict=False))
+    if len(args) > len(positional) or values.keys() & given.keys():
+        return _init_wrongly(maker, made, *args, **given)
     values |= given
     write = object.__setattr__ if maker.options["frozen"] else setattr
-    for field in fields:
-        name = field.name
-        if name in values:
+    left = len(values)
+    for name, default, factory, is_parameter, _ in steps:
+        if is_parameter and name in values:
+            left -= 1
             write(made, name, values[name])
-        elif field.default_factory is not MISSING:
-            write(made, name, field.default_factory())
-        elif field.default is not MISSING:
-            write(made, name, field.default)
+        elif default is not MISSING:
+            write(made, name, default)
+        elif factory is not MISSING:
+            write(made, name, factory())
+        elif is_parameter:
+            return _init_wrongly(maker, made, *args, **given)
+    if left:
+        return _init_wrongly(maker, made, *args, **given)
     if hasattr(made, "__post_init__"):
         made.__post_init__()
+    return None
 
 
-def _has_default(field: Field[Any]) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
+def _init_wrongly(
+    maker: _Maker, made: object, /, *args: object, **given: object
+) -> None:
+    """Have the compiled one say what is wrong with the arguments."""
+    compiled: Any = maker("__init__")
+    compiled(made, *args, **given)
 
 
 def _annotation(target: type, name: str) -> object:

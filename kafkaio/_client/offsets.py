@@ -13,7 +13,6 @@ from kafkaio._arguments import partition_of, type_name
 from kafkaio._client.destinations import Leader
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._client.retry import Attempts
-from kafkaio._dataclass import constructor
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -246,13 +245,14 @@ class OffsetLookup:
 def _read(
     response: ListOffsetsResponse, _: Sequence[TopicPartition]
 ) -> Iterator[Answer[TopicPartition, _Found]]:
-    found_at = constructor(OffsetAndTimestamp)
     for topic in response.topics:
         for item in topic.partitions:
             tp = TopicPartition(topic.name, item.partition_index)
             found = None
             if item.offset != _NO_OFFSET and not item.error_code:
-                found = found_at(item.offset, item.timestamp, item.leader_epoch)
+                found = OffsetAndTimestamp(
+                    item.offset, item.timestamp, item.leader_epoch
+                )
             yield Answer(tp, found, item.error_code)
 
 
