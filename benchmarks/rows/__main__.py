@@ -39,6 +39,8 @@ CONFIG = {
     "group.initial.rebalance.delay.ms": 0,
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 500,
+    # By default a group is assigned at most once a second: that would be measured.
+    "group.consumer.assignment.interval.ms": 0,
     "log.retention.check.interval.ms": 5_000,
     "log.segment.delete.delay.ms": 1_000,
 }
