@@ -210,6 +210,29 @@ class AutoCommitter:
         else:
             self.superseded(commit.offsets)
 
+    async def settle(
+        self, partitions: Collection[TopicPartition], by: float, doubt: float
+    ) -> None:
+        """Commit the finished records of partitions before they are released.
+
+        Records that are finished while that is on its way are committed once more: what
+        nobody commits before the release is delivered again.
+
+        Args:
+            partitions: which ones.
+            by: when to give up, on the clock of the event loop.
+            doubt: how long an answer that does not come is waited for.
+
+        Raises:
+            KafkaError: something could not be committed.
+        """
+        for _ in range(2):
+            if not self.has_work or (left := by - now()) <= 0:
+                return
+            commit = self.due(partitions)
+            await self._commit(commit, left, doubt)
+            self.superseded(commit.offsets)
+
     def _forget_committed(self, partitions: Collection[TopicPartition]) -> None:
         # Some of a commit that failed may have succeeded.
         ledger = self._reader.ledger

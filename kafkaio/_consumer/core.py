@@ -1301,13 +1301,12 @@ class Core:
         # Closing has further things to do: this gets half of the time that is left.
         closing = (self._close_by - at) / 2
         patience = Patience.before_release(self._api_timeout, lost_in, closing)
+        by = at + patience.time
         on_their_way = self.reader.ledger.in_flight(partitions)
         try:
-            if self._autocommit.has_work:
-                due_commit = self._autocommit.due(partitions)
-                await self._commit(due_commit, patience.time, patience.doubt)
+            await self._autocommit.settle(partitions, by, patience.doubt)
         finally:
-            await self._wait_for_commits(on_their_way, at + patience.time)
+            await self._wait_for_commits(on_their_way, by)
 
     async def _wait_for_commits(self, serials: frozenset[int], by: float) -> None:
         with CancelScope(deadline=by):

@@ -434,6 +434,29 @@ async def test_a_slow_commit_does_not_keep_a_revoke(
             assert len(two.assignment) == 1
 
 
+async def test_what_is_finished_while_the_last_commit_is_on_its_way_is_committed(
+    group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    logs.append(*ORDERS[0], b"x", b"y", b"z")
+    async with make(**MEMBER) as consumer:
+        await anext(consumer)
+        await anext(consumer)
+        gate = cluster.hold(ApiKey.OFFSET_COMMIT)
+        consumer.unsubscribe()
+        await asyncio.sleep(1)
+        assert gate.waiting == 1
+        # Whoever waits for the next one has finished the second.
+        waiting = asyncio.create_task(anext(consumer))
+        await asyncio.sleep(1)
+        assert offsets(group) == {}
+        cluster.on(ApiKey.OFFSET_COMMIT, group._commit)
+        gate.release()
+        await asyncio.sleep(5)
+        assert consumer.assignment == frozenset()
+        assert offsets(group)[ORDERS[0]] == 2
+        waiting.cancel()
+
+
 async def test_who_waits_for_start_is_alive(
     group: FakeGroup, cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
