@@ -465,6 +465,7 @@ def sanitize(session: nox.Session) -> None:
         "ASAN_OPTIONS": "detect_leaks=0",  # CPython itself frees not everything
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "KAFKAIO_CODEC": "compiled",
+        "PYTHONPATH": str(copy.absolute()),  # for the programs that tests start
     }
     flags = {"CFLAGS": SANITIZERS, "LDFLAGS": SANITIZERS}
     with session.chdir(copy):
