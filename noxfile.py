@@ -238,9 +238,9 @@ def run_package(session: nox.Session, **env: str) -> None:
 #: few are enough.
 PROCESSES = min((os.cpu_count() or 1) + 1, 4)
 WORKERS = ["-n", str(PROCESSES), "--dist", "worksteal"]
-#: Modules have brokers of their own, and wait for heartbeats and rebalances more than
-#: for the processor: two at a time take half as long.
-BROKERS = ["-n", "2", "--dist", "loadfile"]
+#: Modules have brokers of their own, and wait for heartbeats and rebalances as much as
+#: for the processor: three at a time keep two cores busy.
+BROKERS = ["-n", "3", "--dist", "loadfile"]
 
 
 #: Fewer examples than at night, see tests/unit/conftest.py, and a part of long tables.
@@ -536,7 +536,9 @@ def run_spark(session: nox.Session, *arguments: str, pyspark: str = "") -> None:
         install_spark(session)
     install(session, "[kafka,spark,registry]")
     groups(session, "test", "spark")
-    session.run("pytest", *BROKERS, *LONGEST_FIRST, "tests/spark", *arguments)
+    # Two at a time: a session of Spark keeps a core busy by itself.
+    run = ["pytest", *BROKERS, "-n", "2", *LONGEST_FIRST, "tests/spark"]
+    session.run(*run, *arguments)
 
 
 #: A part of the night, for they need a Kerberos server and a library that is compiled.
@@ -662,8 +664,8 @@ def mock_cluster(session: nox.Session) -> None:
 def embedded(session: nox.Session) -> None:
     """The whole suite on the embedded broker, Java's clients and tools included."""
     # No JVM of a broker takes the processor, and most of the time is spent in waits for
-    # sessions and locks to run out: there is room for five workers on two cores.
-    on_brokers(session, "-n", "5", *session.posargs, KAFKAIO_KAFKA="embedded")
+    # sessions and locks to run out: there is room for seven workers on two cores.
+    on_brokers(session, "-n", "7", *session.posargs, KAFKAIO_KAFKA="embedded")
 
 
 @nox.session

@@ -18,31 +18,32 @@ def properties(*names: str) -> list[str]:
     return [word for n in names for word in ("--formatter-property", f"print.{n}=true")]
 
 
-@pytest.mark.parametrize("codec", CODECS)
 async def test_the_console_consumer_reads_our_records(
-    codec: str, real_kafka: Kafka, topic: TopicFactory
+    real_kafka: Kafka, topic: TopicFactory
 ) -> None:
     # The timestamps are old: without retention the broker keeps the records.
     name = topic(partitions=1, config={"retention.ms": "-1"})
-    lines = [f"value {n} " + "repetitive " * 20 for n in range(200)]
-    async with kafkaio.Producer(
-        real_kafka.bootstrap_servers, compression_type=codec
-    ) as producer:
-        records = [
-            kafkaio.NewRecord(
-                line.encode(),
-                key=b"key-%d" % n,
-                headers=[("source", b"kafkaio"), ("empty", None)],
-                timestamp=1_700_000_000_000 + n,
-            )
-            for n, line in enumerate(lines)
-        ]
-        await producer.send_many(name, records)
+    count = 200 * len(CODECS)
+    lines = [f"value {n} " + "repetitive " * 20 for n in range(count)]
+    for number, codec in enumerate(CODECS):
+        async with kafkaio.Producer(
+            real_kafka.bootstrap_servers, compression_type=codec
+        ) as producer:
+            records = [
+                kafkaio.NewRecord(
+                    lines[n].encode(),
+                    key=b"key-%d" % n,
+                    headers=[("source", b"kafkaio"), ("empty", None)],
+                    timestamp=1_700_000_000_000 + n,
+                )
+                for n in range(200 * number, 200 * (number + 1))
+            ]
+            await producer.send_many(name, records)
 
     output = await TOOLS.run(
         CONSUMER,
         *("--bootstrap-server", real_kafka.bootstrap_servers, "--topic", name),
-        *("--from-beginning", "--max-messages", "200", "--timeout-ms", "200000"),
+        *("--from-beginning", "--max-messages", str(count), "--timeout-ms", "200000"),
         *properties("key", "headers", "timestamp", "offset"),
     )
     assert output.lines == [

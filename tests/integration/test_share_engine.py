@@ -25,6 +25,7 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 from tests.integration.groups import until
+from tests.support.patience import HANGS
 from tests.support.share import Engine, Held, engine
 
 pytestmark = [
@@ -32,10 +33,12 @@ pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.kafka_versions("4.2+"),
 ]
-#: Seconds of the locks here: the least that brokers allow.
+#: Seconds of a lock that is to run out: the least that brokers allow.
 LOCK = 1.0
-#: Seconds after which something hangs.
-HANGS = 30.0
+#: Of one that is to be renewed in time on a busy machine, too.
+RENEWED_LOCK = 3.0
+#: Of one that is not to run out: the most that brokers allow by default.
+LONG_LOCK = 60.0
 
 
 @pytest.fixture
@@ -44,10 +47,10 @@ def group() -> str:
 
 
 async def configured(kafka: Kafka, group: str, **configs: object) -> None:
-    """Set configs of a group: it starts at the first record, with short locks."""
+    """Set configs of a group: it starts at the first record, with long locks."""
     chosen = {
         "share.auto.offset.reset": "earliest",
-        "share.record.lock.duration.ms": int(LOCK * 1000),
+        "share.record.lock.duration.ms": int(LONG_LOCK * 1000),
         **{name.replace("_", "."): value for name, value in configs.items()},
     }
     async with kafkaio.Admin(kafka.bootstrap_servers) as admin:
@@ -122,10 +125,11 @@ async def test_a_lock_is_renewed_while_a_record_is_worked_on(
 ) -> None:
     name = topic(partitions=1)
     await produced(real_kafka, name, 20)
-    await configured(real_kafka, group)
+    lock = RENEWED_LOCK
+    await configured(real_kafka, group, share_record_lock_duration_ms=int(lock * 1000))
     async with engine(real_kafka.bootstrap_servers, group, [name]) as share:
         taken = await share.take(20)
-        await asyncio.sleep(3 * LOCK)
+        await asyncio.sleep(3 * lock)
         for each in taken:
             each.decide()
         await share.core.flush(HANGS)
@@ -142,7 +146,10 @@ async def test_a_lock_that_is_not_renewed_is_lost(
     await produced(real_kafka, name, 3)
     is_allowed = how == "option"
     await configured(
-        real_kafka, group, share_renew_acknowledge_enable=str(is_allowed).lower()
+        real_kafka,
+        group,
+        share_record_lock_duration_ms=int(LOCK * 1000),
+        share_renew_acknowledge_enable=str(is_allowed).lower(),
     )
     share = engine(
         real_kafka.bootstrap_servers,
@@ -175,15 +182,15 @@ async def test_a_lost_connection_frees_all_locks_at_once(
 ) -> None:
     name = topic(partitions=1)
     await produced(real_kafka, name, 10)
-    await configured(real_kafka, group, share_record_lock_duration_ms=60_000)
+    await configured(real_kafka, group)
     async with engine(real_kafka.bootstrap_servers, group, [name]) as share:
         taken = await share.take(10)
         for each in taken[:5]:
             each.decide()
         await share.core.flush(HANGS)
         cut(share)
-        await until(lambda: taken[5].state == LOST, limit=5)
-        again = await share.accept(5, within=5)
+        await until(lambda: taken[5].state == LOST, limit=LONG_LOCK / 2)
+        again = await share.accept(5, within=LONG_LOCK / 2)
         assert places(again) == places(taken[5:])
         assert {each.acquired.delivery_count for each in again} == {2}
         await share.core.flush(HANGS)
@@ -218,7 +225,7 @@ async def test_closing_releases_what_is_held(
 ) -> None:
     name = topic(partitions=2)
     await produced(real_kafka, name, 40, 2)
-    await configured(real_kafka, group, share_record_lock_duration_ms=60_000)
+    await configured(real_kafka, group)
     servers = real_kafka.bootstrap_servers
     async with engine(servers, group, [name]) as one:
         taken = await one.take(40)
@@ -227,7 +234,7 @@ async def test_closing_releases_what_is_held(
     with pytest.raises(ClosedError):
         one.core.check()
     async with engine(servers, group, [name]) as two:
-        again = await two.accept(30, within=10)
+        again = await two.accept(30, within=LONG_LOCK / 2)
         assert places(again) == places(taken[10:])
         assert {each.acquired.delivery_count for each in again} == {2}
 
@@ -236,7 +243,7 @@ async def test_nothing_is_locked_while_nobody_reads(
     real_kafka: Kafka, topic: TopicFactory, group: str
 ) -> None:
     name = topic(partitions=1)
-    await configured(real_kafka, group, share_record_lock_duration_ms=60_000)
+    await configured(real_kafka, group)
     servers = real_kafka.bootstrap_servers
     async with engine(servers, group, [name]) as idle:
         idle.reader.stop()
@@ -326,7 +333,7 @@ async def test_a_cancelled_close_still_ends_in_time(
 ) -> None:
     name = topic(partitions=1)
     await produced(real_kafka, name, 10)
-    await configured(real_kafka, group, share_record_lock_duration_ms=60_000)
+    await configured(real_kafka, group)
     servers = real_kafka.bootstrap_servers
     share = Engine(servers, group, [name])
     await share.core.start(HANGS)
@@ -334,11 +341,11 @@ async def test_a_cancelled_close_still_ends_in_time(
     closing = asyncio.create_task(share.core.close(30))
     await asyncio.sleep(0)
     closing.cancel()
-    await asyncio.wait([closing], timeout=5)
+    await asyncio.wait([closing], timeout=LONG_LOCK / 2)
     assert closing.cancelled()
     assert share.core.state == "closed"
     async with engine(servers, group, [name]) as other:
-        assert len(await other.accept(10, within=10)) == 10
+        assert len(await other.accept(10, within=LONG_LOCK / 2)) == 10
 
 
 async def test_a_leader_that_moves_hands_the_records_out_again(
@@ -347,7 +354,7 @@ async def test_a_leader_that_moves_hands_the_records_out_again(
     """What is held of its partitions is lost; the others go on."""
     kafka, name = real_kafka_cluster, cluster_topic(partitions=3, replication_factor=3)
     await produced(kafka, name, 60, 3)
-    await configured(kafka, group, share_record_lock_duration_ms=60_000)
+    await configured(kafka, group)
     async with (
         kafkaio.Client(kafka.bootstrap_servers) as client,
         kafkaio.Admin(client) as admin,
@@ -383,7 +390,7 @@ async def test_a_leader_that_dies_and_one_that_hangs(
 
     async def work(share: Engine) -> None:
         while len(seen) < 900:
-            for held in await share.take(1, within=4 * HANGS):
+            for held in await share.take(1, within=HANGS):
                 held.decide()
                 seen.add(held.place)
             share.reader.errors.clear()

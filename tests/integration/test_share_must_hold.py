@@ -33,6 +33,7 @@ from kafkaio.errors import (
 )
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.slow,
@@ -166,15 +167,16 @@ async def test_work_of_three_locks_keeps_its_record(
     group: Group, topic: TopicFactory
 ) -> None:
     jobs, locks = topic(partitions=1), Locks()
-    await group.lock_for(LOCK)
+    lock = 3.0  # so that it is renewed in time on a busy machine, too
+    await group.lock_for(lock)
     await send(group.servers, jobs, numbered(5))
     counts: list[int] = []
     others: list[ShareRecord] = []
 
     async def work(record: ShareRecord) -> None:
         began = time.monotonic()
-        while time.monotonic() < began + 3 * LOCK:
-            await asyncio.sleep(LOCK / 10)
+        while time.monotonic() < began + 3 * lock:
+            await asyncio.sleep(lock / 10)
             assert not record.is_lost
         assert record.lock_deadline > time.monotonic()
         counts.append(record.delivery_count)
@@ -389,16 +391,17 @@ async def test_closing_amid_a_hundred_handlers_gives_their_records_to_others(
         finally:
             stopped.add(record.value)
 
+    acquired = time.monotonic()
     async with group.worker(jobs) as other, group.worker(jobs) as closing:
         worker = asyncio.create_task(closing.run(work, concurrency=100))
         await until(lambda: len(running) == 100)
-        began = time.monotonic()
-        await closing.close(timeout=2.0)
-        assert time.monotonic() - began < 2.0 + 0.5
+        async with asyncio.timeout(HANGS):
+            await closing.close(timeout=2.0)
         await worker
         assert stopped == running
-        async with asyncio.timeout(LONG_LOCK / 4):
-            again = await take(other, 100)
+        again = await take(other, 100)
+        # Before any of the locks could have ended.
+        assert time.monotonic() - acquired < LONG_LOCK
         assert {record.value for record in again} == running
         assert {record.delivery_count for record in again} == {2}
         for record in again:
@@ -431,7 +434,7 @@ async def test_never_more_than_ten_of_a_batch_of_a_thousand(
         for record in rest[:10]:
             record.release()
         await asyncio.gather(few.flush(), many.flush())
-        async with asyncio.timeout(LONG_LOCK / 4):
+        async with asyncio.timeout(LONG_LOCK / 2):
             async for record in few:
                 most = max(most, few.statistics().in_flight)
                 done[record.value] += 1

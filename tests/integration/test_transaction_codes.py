@@ -536,7 +536,8 @@ async def test_an_answer_that_is_late(
     servers, topic, name = transactional.bootstrap_servers, tx_topic(), new_id()
     async with (
         Interceptor(servers) as wire,
-        producer_on(wire.servers, name, max_block_ms=500) as producer,
+        # Also of the transactions whose answers are not late.
+        producer_on(wire.servers, name, max_block_ms=2_000) as producer,
     ):
         await one(producer, topic, b"before", name, 1)
         held = wire.hold(A.END_TXN)

@@ -415,8 +415,8 @@ async def test_a_batch_that_expires_on_the_wire_costs_an_epoch(
         Admin(servers) as admin,
         producer_on(
             wire.servers,
-            delivery_timeout_ms=1500,
-            request_timeout_ms=1000,
+            delivery_timeout_ms=4_000,  # also of what is to arrive
+            request_timeout_ms=3_000,
             linger_ms=0,
         ) as producer,
     ):

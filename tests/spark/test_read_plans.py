@@ -32,7 +32,14 @@ def reading(
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
+#: Plans of the night, beside those of every change.
+NIGHTLY = range(4, 10)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [*range(4), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in NIGHTLY)],
+)
 def test_a_random_plan(reading: Reading, seed: int) -> None:
     draw = random.Random(seed)
     partitions = [

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +10,6 @@ from pyspark.sql import SparkSession
 
 import kafkaio
 from kafkaio.testing import Broker
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def remote() -> Iterator[SparkSession]:
-    """A session of Spark Connect, with a server that it starts on two threads."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(ROOT)
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = SparkSession.builder.remote("local[2]").getOrCreate()
-    yield session
-    session.stop()
 
 
 @pytest.mark.timeout(600)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -22,21 +20,9 @@ import kafkaio
 from kafkaio.spark import foreach_batch_writer, lag
 from kafkaio.testing import Broker
 
-ROOT = Path(__file__).parents[2]
 #: A stream that does not end within these seconds fails its test.
 LIMIT = 120
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="module")
-def remote() -> Iterator[SparkSession]:
-    """A session of Spark Connect, with a server that it starts on two threads."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(ROOT)
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = SparkSession.builder.remote("local[2]").getOrCreate()
-    yield session
-    session.stop()
 
 
 class Pipe:

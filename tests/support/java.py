@@ -25,6 +25,7 @@ from kafkaio.testing.kafka._java import Java, find_java
 from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
 from tests.support.kafka.tools import (
     ToolOutput,
+    archive_classes,
     end_program,
     java_command,
     run_program,
@@ -183,7 +184,9 @@ class Toolbox:
         self, main: str, *args: str, extra: Sequence[Path] = ()
     ) -> list[str | Path]:
         """Return the command line of a main class; the first call blocks."""
-        return java_command(self.java, [*extra, *self.classpath], main, *args)
+        classpath = tuple(self.classpath)
+        archive_classes(self.java, classpath)
+        return java_command(self.java, classpath, main, *args, extra=extra)
 
     async def run(
         self,

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.cluster import Cluster
@@ -24,9 +24,7 @@ from kafkaio._records.batch import (
 from kafkaio._share.core import ShareCore
 from kafkaio._share.ports import FetchedPart
 from kafkaio.types import TopicPartition
-
-#: Seconds after which something hangs.
-HANGS: Final = 30.0
+from tests.support.patience import HANGS
 
 
 class Held(NamedTuple):

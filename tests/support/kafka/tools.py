@@ -3,8 +3,9 @@
 import contextlib
 import functools
 import os
+import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, TypeAlias
@@ -15,13 +16,15 @@ from anyio.abc import Process
 
 from kafkaio._public import public
 from kafkaio.testing.kafka._jars import fetch_jars, pinned
-from kafkaio.testing.kafka._java import Java, find_java
+from kafkaio.testing.kafka._java import ClassArchive, Java, find_java
 from kafkaio.testing.kafka._releases import Release
+from tests.support.patience import HANGS
 
 _File: TypeAlias = int | IO[bytes]
 
 _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 _SMALL: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_TRAINED: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
 @public("kafkaio.testing.kafka")
@@ -59,11 +62,64 @@ def tool_jars(version: str) -> tuple[Path, ...]:
 
 
 def java_command(
-    java: Java, classpath: Sequence[Path], main: str, *args: str
+    java: Java,
+    classpath: Sequence[Path],
+    main: str,
+    *args: str,
+    extra: Sequence[Path] = (),
 ) -> list[str | Path]:
-    """Return the command line of a main class."""
-    path = os.pathsep.join(map(str, classpath))
-    return [java.path, *_SMALL, _QUIET, "-cp", path, main, *args]
+    """Return the command line of a main class.
+
+    Args:
+        java: The launcher.
+        classpath: Kafka's jars.
+        main: The class.
+        *args: What it is given.
+        extra: Where further classes are; they come last, for an archive of classes
+            holds those of the jars before them.
+    """
+    path = os.pathsep.join(map(str, [*classpath, *extra]))
+    archived = ClassArchive(java, classpath, _SMALL).use_flags()
+    return [java.path, *_SMALL, *archived, _QUIET, "-cp", path, main, *args]
+
+
+@functools.cache
+def archive_classes(java: Java, classpath: tuple[Path, ...]) -> None:
+    """Write an archive of loaded classes: programs need two thirds of the CPU to start.
+
+    Blocks for seconds, the first time on a machine. Processes that need it at the same
+    time start without one, but for the process that writes it.
+    """
+    archive = ClassArchive(java, classpath, _SMALL)
+    archive.path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch, _alone(archive.path) as is_alone:
+        output = Path(scratch, "classes")
+        if is_alone and (flags := archive.train_flags(output)):
+            # It finds no broker and ends; until then it loads what all clients load.
+            nobody = ("--bootstrap-server", "127.0.0.1:1", "--topic", "t")
+            command = java_command(
+                java, classpath, _TRAINED, *nobody, "--timeout-ms", "100"
+            )
+            command[1:1] = flags
+            subprocess.run(command, capture_output=True, timeout=HANGS, check=False)
+            archive.keep(output)
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[bool]:
+    """Whether no other process is in this block for a path; it does not wait."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield False
+        return
+    with path.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
 
 
 async def run_release_tool(

@@ -111,6 +111,28 @@ async def test_a_tool_runs_on_the_whole_class_path(toolbox: Toolbox) -> None:
         assert (await running.readline()).endswith("Main")
 
 
+async def test_the_classes_of_the_jars_are_archived_once(
+    toolbox: Toolbox, tmp_path: Path
+) -> None:
+    (tmp_path / "java").write_text(
+        f"""#!/bin/sh
+echo "$@"
+case "$1" in -XX:ArchiveClassesAtExit=*)
+    echo trained >> {tmp_path}/count; touch "${{1#*=}}";;
+esac
+"""
+    )
+    output = await toolbox.run("Main")
+    [archive] = (tmp_path / "cache" / "classes").glob("*.jsa")
+    assert f"-XX:SharedArchiveFile={archive}" in output.lines[0].split()
+    (source := tmp_path / "Echo.java").touch()
+    output = await toolbox.program(source).run("a")
+    # What is archived is the beginning of the class path.
+    programs = tmp_path / "cache" / "programs"
+    assert f" -cp kafka.jar:{programs}" in output.lines[0]
+    assert (tmp_path / "count").read_text() == "trained\n"
+
+
 async def test_a_program_is_compiled_once_for_its_sources(
     toolbox: Toolbox, tmp_path: Path
 ) -> None:
