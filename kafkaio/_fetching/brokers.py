@@ -57,6 +57,11 @@ class FetchBrokers:
             self._avoided = {n: end for n, end in self._avoided.items() if end > at}
         return "" if self._avoided else self._rack
 
+    @property
+    def has_followers(self) -> bool:
+        """Whether a partition is fetched from a follower."""
+        return bool(self._replicas)
+
     def node_of(self, tp: TopicPartition) -> int | None:
         """Return the broker to fetch a partition from; None without a leader."""
         replica = self._replicas.get(tp)

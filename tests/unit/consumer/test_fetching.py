@@ -660,6 +660,45 @@ async def test_a_replica_that_does_not_answer_is_left(
         assert len(cluster.requests(FetchRequest, 2)) > before
 
 
+async def test_a_leader_of_later_is_read_from_when_its_replica_is_left(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    """The word of a leader ends after a time, and nothing has to be fetched from it."""
+    fill(logs)
+
+    def refer(node: Any, header: Any, request: Any) -> FetchResponse:
+        topic_id = cluster.topics["one"].topic_id
+        data = PartitionData(preferred_read_replica=2, high_watermark=5)
+        topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
+        return FetchResponse(session_id=request.session_id, responses=topics)
+
+    cluster.on(ApiKey.FETCH, refer, node=0)
+    leader = cluster.leader
+
+    async def serve(node: Any, header: Any, request: Any) -> FetchResponse:
+        cluster.leader = lambda *_: 2  # type: ignore[method-assign]
+        try:
+            return await logs.fetch(node, header, request)
+        finally:
+            cluster.leader = leader  # type: ignore[method-assign]
+
+    cluster.on(ApiKey.FETCH, serve, node=2)
+    loop = asyncio.get_running_loop()
+    async with make(**FIRST, client_rack="r") as consumer:
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        await asyncio.sleep(100)
+        cluster.move_leader("one", 0, 1)
+        consumer._core.cluster.request_refresh("one")
+        last = began = loop.time()
+        while last < began + 700:  # metadata_max_age_ms=300_000
+            logs.append("one", 0, b"more")
+            await anext(consumer)
+            assert loop.time() < last + 5
+            last = loop.time()
+            await asyncio.sleep(1)
+        assert cluster.requests(FetchRequest, 1)
+
+
 async def test_a_removed_broker_is_forgotten(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
