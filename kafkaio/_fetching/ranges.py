@@ -110,6 +110,7 @@ class _Flight:
 
     Attributes:
         node: the broker that was asked.
+        sent_at: when.
         ranges: the ranges that it asks for, by their partitions.
         plan: the plan of the request.
         max_bytes: the most bytes of records that it asks for.
@@ -126,6 +127,7 @@ class _Flight:
         "plan",
         "ranges",
         "response",
+        "sent_at",
     )
 
     def __init__(
@@ -137,6 +139,7 @@ class _Flight:
         on_end: Callable[[_Flight], None],
     ) -> None:
         self.node: int = node
+        self.sent_at: float = now()
         self.ranges: Mapping[TopicPartition, RangeState] = ranges
         self.plan: FetchPlan = plan
         self.max_bytes: int = max_bytes
@@ -318,7 +321,7 @@ class RangeFetcher:
         )
         # Of its own: a fetch that waits at a broker delays the requests behind it.
         self._connection_class = cluster.borrow_class(ConnectionClass.FETCH, borrower)
-        self._brokers = FetchBrokers(cluster)
+        self._brokers = FetchBrokers(cluster, config.client_rack)
         self._decompressor = Decompressor()
         self._is_checked = False
         self._wakeup = Wakeup()
@@ -491,11 +494,13 @@ class RangeFetcher:
         self._report(each, failures, delay, error)
 
     def _node_failed(
-        self, node: int, ranges: Iterable[RangeState], error: KafkaError
+        self, node: int, ranges: Iterable[RangeState], error: KafkaError, since: float
     ) -> None:
-        """Note that a broker did not answer a fetch for some ranges."""
+        """Note that a broker did not answer a fetch of that time for some ranges."""
         ranges = list(ranges)
-        if not error.retriable:
+        # Of a follower nothing is final: the leaders have the records, too.
+        was_follower = self._brokers.failed(node, now() - since)
+        if not (error.retriable or was_follower):
             for each in ranges:
                 self._ranges.refuse(each, error)
             return
@@ -560,7 +565,7 @@ class RangeFetcher:
             min_bytes=1,
             max_bytes=max_bytes,
             isolation_level=self._isolation_level,
-            rack=self._config.client_rack,
+            rack=self._brokers.rack,
         )
         flight = _Flight(node, asked, plan, max_bytes, self._flight_ended)
         for each in asked.values():
@@ -597,6 +602,7 @@ class RangeFetcher:
         """Open the connection to a broker, and validate ranges that have moved."""
 
         async def prepare() -> None:
+            began = now()
             try:
                 if moved:
                     await self._validate(moved)
@@ -604,7 +610,7 @@ class RangeFetcher:
             except KafkaError as failure:
                 topics = {each.within.partition.topic for each in group}
                 self._cluster.request_refresh(*topics)
-                self._node_failed(node, group, failure)
+                self._node_failed(node, group, failure, began)
             finally:
                 self._ranges.answered(node)
                 self._wakeup.notify()
@@ -664,7 +670,8 @@ class RangeFetcher:
             if not isinstance(error, KafkaError):
                 assert error is not None
                 raise error
-            self._node_failed(flight.node, [each for _, each, _ in asked], error)
+            states = [each for _, each, _ in asked]
+            self._node_failed(flight.node, states, error, flight.sent_at)
 
     def _read_answer(
         self, flight: _Flight, response: FetchResponse, asked: _Asked
@@ -675,7 +682,7 @@ class RangeFetcher:
             if asked:
                 tp, _, offset = asked[0]
                 error = _refusal(response.error_code, tp, offset)
-                self._node_failed(flight.node, states, error)
+                self._node_failed(flight.node, states, error, flight.sent_at)
             return
         self._ranges.node_answered(flight.node)
         found = answers(flight.plan, response)

@@ -128,6 +128,11 @@ class FetchAnswers:
         if isinstance(error, AuthenticationError):
             self._records.fail(error)
 
+    def node_failed(self, node_id: int, seconds: float) -> None:
+        """Have leaders serve what a broker that has failed served as a follower."""
+        if self._targets.brokers.failed(node_id, seconds):
+            self._on_moved()
+
     async def judge(
         self,
         points: Mapping[TopicPartition, FetchPoint],

@@ -83,14 +83,24 @@ class Fetcher:
         """Start missing loops and wake all: positions, metadata or room changed."""
         self._targets.count_brokers()
         self._see_leaders()
-        leaderless = set()
+        leaderless, brokers = set(), self._targets.brokers
+        has_followers = brokers.has_followers
+        nodes: dict[int, None] = {}
         # Also those that wait after an error: once they are due, only a loop that
         # already runs notices it.
         for point in self._records.positions.fetchable(math.inf):
-            node_id = self._targets.brokers.node_of(point.tp)
+            node_id = brokers.node_of(point.tp)
             if node_id is None:
                 leaderless.add(point.tp.topic)
-            elif node_id not in self._loops:
+                continue
+            nodes[node_id] = None
+            # The leader goes on when its follower is left, also by the passing of time,
+            # and nothing calls this then.
+            if has_followers:
+                leader = self._cluster.view.leader(point.tp)
+                nodes[node_id if leader is None else leader] = None
+        for node_id in nodes:
+            if node_id not in self._loops:
                 self._start(node_id)
         if leaderless:
             self._cluster.request_refresh(*sorted(leaderless))

@@ -142,7 +142,7 @@ class BrokerFetcher:
                 try:
                     await self._fetch(choice)
                 except KafkaError as error:
-                    await self._on_failure(error, choice)
+                    await self._on_failure(error, choice, now() - began_at)
         finally:
             self.has_ended = True
             self.side.wake()
@@ -229,9 +229,9 @@ class BrokerFetcher:
         return self._session.build(targets, by_id=by_id)
 
     def _limits(self, room: int, choice: FetchChoice) -> FetchLimits:
-        config = self._config
+        config, targets = self._config, self._targets
         if choice.is_short:
-            wait_ms = self._wait.short(self._targets.progress())
+            wait_ms = self._wait.short(targets.progress())
         else:
             wait_ms = self._wait.of(choice)
         return FetchLimits(
@@ -239,15 +239,18 @@ class BrokerFetcher:
             min_bytes=config.fetch_min_bytes,
             max_bytes=room,
             isolation_level=int(config.isolation_level == "read_committed"),
-            rack=config.client_rack,
+            rack=targets.brokers.rack,
         )
 
-    async def _on_failure(self, error: KafkaError, choice: FetchChoice) -> None:
+    async def _on_failure(
+        self, error: KafkaError, choice: FetchChoice, seconds: float
+    ) -> None:
         # Fetching again cannot cure any other error.
         if not (error.retriable or isinstance(error, NetworkError)):
             raise error
         self._connection = None
         self._answers.failed((tp.topic for tp in choice.points), error)
+        self._answers.node_failed(self.node_id, seconds)
         await self._attempts.pause(error)
 
     async def _on_top_level(self, code: int, plan: FetchPlan) -> None:
@@ -265,6 +268,7 @@ class BrokerFetcher:
                 f"broker {self.node_id} refused to be fetched from",
                 api=apis.FETCH,
             )
+            self._answers.node_failed(self.node_id, now() - self.asked_at)
         await self._attempts.pause(error)
 
     def close_session(self) -> None:

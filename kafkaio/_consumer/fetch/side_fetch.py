@@ -156,7 +156,7 @@ class SideFetch:
             min_bytes=config.fetch_min_bytes,
             max_bytes=min(config.max_partition_fetch_bytes, config.fetch_max_bytes),
             isolation_level=int(config.isolation_level == "read_committed"),
-            rack=config.client_rack,
+            rack=self._targets.brokers.rack,
         )
         sent = SentFetch(self._loop.node_id, now())
         response = await connection.call(

@@ -163,7 +163,7 @@ class FetchTargets:
         self._asked: dict[
             TopicPartition, tuple[FetchPoint, ClusterView, FetchTarget]
         ] = {}
-        self.brokers: FetchBrokers = FetchBrokers(cluster)
+        self.brokers: FetchBrokers = FetchBrokers(cluster, config.client_rack)
 
     def forget(self, tp: TopicPartition) -> None:
         """Drop the state of a partition that is not assigned any more."""

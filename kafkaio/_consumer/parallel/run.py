@@ -632,6 +632,10 @@ class Runner:
         if self._transactions is None:
             self._schedule.park(job, until)
             self._consumer.notify()
+            if not job.assignment.takes_more:
+                # A partition that drains has given the record up: it was perhaps the
+                # last that the partition waited for.
+                self._release(job.assignment.tp)
             return
         # The transaction cannot end before all that has begun is finished. So that the
         # others go on, it is done again without this partition.

@@ -58,7 +58,7 @@ from kafkaio.testing import (
     half_frame,
 )
 from kafkaio.types import OffsetRange, TopicPartition
-from tests.fakes.broker import HANG, FakeCluster
+from tests.fakes.broker import DEFAULT, DISCONNECT, HANG, FakeCluster, Outcome
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.unit.records.test_legacy import message
 from tests.virtual_loop import VirtualClockLoop
@@ -424,6 +424,34 @@ class TestFetching:
             assert await offsets_of(read_ranges(client, [between(0, 5)])) == [*range(5)]
         assert cluster.requests(FetchRequest, 2)
         assert {request.rack_id for request in cluster.requests(FetchRequest)} == {"r"}
+
+    @pytest.mark.parametrize(
+        "failure", [HANG, DISCONNECT, ErrorCode.UNKNOWN_SERVER_ERROR]
+    )
+    async def test_a_replica_that_does_not_answer(
+        self, cluster: FakeCluster, logs: FakeLogs, failure: Outcome
+    ) -> None:
+        """Its leader counts it as in sync, and names it to whoever has a rack."""
+        fill(logs)
+
+        def refer(node: Any, header: Any, request: Any) -> Outcome:
+            if not request.rack_id:
+                return DEFAULT
+            topic_id = request.topics[0].topic_id
+            data = PartitionData(preferred_read_replica=2, high_watermark=5)
+            topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
+            return FetchResponse(responses=topics)
+
+        def refuse(node: Any, header: Any, request: Any) -> FetchResponse:
+            return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+
+        is_code = isinstance(failure, ErrorCode)
+        cluster.on(ApiKey.FETCH, refer, node=0)
+        cluster.on(ApiKey.FETCH, refuse if is_code else failure, node=2)
+        async with client_of(cluster, client_rack="r") as client:
+            reader = read_ranges(client, [between(0, 5)])
+            assert await offsets_of(reader) == [*range(5)]
+        assert len(cluster.requests(FetchRequest, 2)) == 1
 
 
 class TestErrors:

@@ -30,7 +30,7 @@ from kafkaio.protocol.messages.fetch import (
 )
 from kafkaio.protocol.messages.list_offsets import ListOffsetsResponse
 from kafkaio.types import TopicPartition
-from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
+from tests.fakes.broker import DEFAULT, DISCONNECT, HANG, FakeCluster, Outcome
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.unit.records.test_legacy import message
@@ -628,6 +628,75 @@ async def test_a_replica_that_a_broker_names_is_read_from(
         # Node 2 refuses, as it does not lead: then the leader is asked again.
         assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
         assert cluster.requests(FetchRequest, 2)
+
+
+@pytest.mark.parametrize("failure", [HANG, DISCONNECT])
+async def test_a_replica_that_does_not_answer_is_left(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer, failure: Outcome
+):
+    """Its leader counts it as in sync, and names it to whoever has a rack."""
+    fill(logs)
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        if not request.rack_id:
+            return DEFAULT
+        topic_id = cluster.topics["one"].topic_id
+        data = PartitionData(preferred_read_replica=2, high_watermark=5)
+        topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
+        return FetchResponse(session_id=request.session_id, responses=topics)
+
+    cluster.on(ApiKey.FETCH, refer, node=0)
+    cluster.on(ApiKey.FETCH, failure, node=2)
+    async with make(**FIRST, client_rack="r") as consumer:
+        async with asyncio.timeout(40):  # request_timeout_ms=30_000
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        before = len(cluster.requests(FetchRequest, 2))
+        logs.append("one", 0, b"later")
+        async with asyncio.timeout(1):
+            assert (await anext(consumer)).value == b"later"
+        assert len(cluster.requests(FetchRequest, 2)) == before
+        # In the end it has another chance.
+        await asyncio.sleep(400)
+        assert len(cluster.requests(FetchRequest, 2)) > before
+
+
+async def test_a_leader_of_later_is_read_from_when_its_replica_is_left(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    """The word of a leader ends after a time, and nothing has to be fetched from it."""
+    fill(logs)
+
+    def refer(node: Any, header: Any, request: Any) -> FetchResponse:
+        topic_id = cluster.topics["one"].topic_id
+        data = PartitionData(preferred_read_replica=2, high_watermark=5)
+        topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
+        return FetchResponse(session_id=request.session_id, responses=topics)
+
+    cluster.on(ApiKey.FETCH, refer, node=0)
+    leader = cluster.leader
+
+    async def serve(node: Any, header: Any, request: Any) -> FetchResponse:
+        cluster.leader = lambda *_: 2  # type: ignore[method-assign]
+        try:
+            return await logs.fetch(node, header, request)
+        finally:
+            cluster.leader = leader  # type: ignore[method-assign]
+
+    cluster.on(ApiKey.FETCH, serve, node=2)
+    loop = asyncio.get_running_loop()
+    async with make(**FIRST, client_rack="r") as consumer:
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        await asyncio.sleep(100)
+        cluster.move_leader("one", 0, 1)
+        consumer._core.cluster.request_refresh("one")
+        last = began = loop.time()
+        while last < began + 700:  # metadata_max_age_ms=300_000
+            logs.append("one", 0, b"more")
+            await anext(consumer)
+            assert loop.time() < last + 5
+            last = loop.time()
+            await asyncio.sleep(1)
+        assert cluster.requests(FetchRequest, 1)
 
 
 async def test_a_removed_broker_is_forgotten(

@@ -22,7 +22,7 @@ from kafkaio.errors import (
     RegistryError,
     UsageError,
 )
-from kafkaio.serde import Topic
+from kafkaio.serde import DeserializationContext, Topic
 from kafkaio.types import Record
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
@@ -793,3 +793,34 @@ async def test_what_breaks_in_the_background_ends_the_run(
         consumer._core.spawn(crash, "crash")
         with pytest.raises(InternalError, match="bug"):
             await task
+
+
+async def test_a_lookup_that_fails_after_a_revoke_request_holds_nothing_back(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    asked, gate = asyncio.Event(), asyncio.Event()
+
+    async def look_up() -> bytes:
+        asked.set()
+        await gate.wait()
+        raise RegistryError("down", retriable=True)
+
+    class Decoder:
+        def deserialize(self, data: bytes, context: DeserializationContext) -> Any:
+            return look_up() if data == b"b" else data
+
+    for tp in ORDERS:
+        fill(logs, tp, b"a", b"b")
+    work, others = Work(), Work()
+    one, two = make(**MEMBER, key_deserializer=Decoder()), make(**MEMBER)
+    async with one, Running(one, work):
+        await work.until_done(3)
+        await asked.wait()
+        await two.start()
+        async with Running(two, others):
+            await eventually(lambda: bool(one.to_be_revoked))
+            gate.set()
+            began = asyncio.get_running_loop().time()
+            await others.until_done(1)
+            assert asyncio.get_running_loop().time() - began < 10
+            await two.close()
