@@ -117,11 +117,15 @@ cdef class BatchHeader:
         int16_t producer_epoch,
         int32_t base_sequence,
         int32_t leader_epoch,
+        *,
+        bint whole=False,
     ):
         """Return another header. See `kafkaio._records._header.BatchHeader.renumbered`."""
         cdef const uint8_t *old = self._held.start()
         cdef Py_ssize_t size = self._held.size()
-        cdef bytes header = PyBytes_FromStringAndSize(<const char *>old, HEADER_SIZE)
+        cdef bytes header = PyBytes_FromStringAndSize(
+            <const char *>old, size if whole else HEADER_SIZE
+        )
         cdef uint8_t *first = <uint8_t *>PyBytes_AS_STRING(header)
         # Nothing else refers to this bytes object yet, so it may still be changed.
         put_big_endian(first, 0, 8)

@@ -149,6 +149,8 @@ class BatchHeader:
         producer_epoch: int,
         base_sequence: int,
         leader_epoch: int,
+        *,
+        whole: bool = False,
     ) -> bytes:
         """Return a header for the same records, sent by another producer.
 
@@ -162,6 +164,7 @@ class BatchHeader:
             producer_epoch: epoch of the producer.
             base_sequence: sequence number of the first record.
             leader_epoch: epoch of the leader.
+            whole: whether to return the records with it.
         """
         old = bytes(self._data[:BATCH_HEADER_SIZE])
         length = self.size_bytes - LENGTH_END
@@ -173,7 +176,8 @@ class BatchHeader:
         change = crc32c(old[ATTRIBUTES_OFFSET:]) ^ crc32c(new[ATTRIBUTES_OFFSET:])
         change = crc32c_over(change, self.size_bytes - BATCH_HEADER_SIZE)
         fields[4] = self.checksum ^ change
-        return _HEADER.pack(*fields)
+        header = _HEADER.pack(*fields)
+        return header + self._data[BATCH_HEADER_SIZE:] if whole else header
 
     def origin(self, topic: str, partition: int, start_offset: int) -> Origin:
         """Return the facts that the batch's records share, for the decoder."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from typing import Final
 
 from kafkaio._public import public
 from kafkaio._records._layout import (
@@ -22,6 +23,9 @@ from kafkaio._records.compression import Compression, Decompressor
 from kafkaio._records.legacy import LegacyBatch
 from kafkaio._records.view import RecordBatch
 from kafkaio.types import Record, TimestampType, TopicPartition
+
+#: Bytes of a batch from which on its records are not copied.
+_VIEWED: Final = 16_384
 
 
 @public("kafkaio")
@@ -246,10 +250,13 @@ class EncodedBatch:
         partition_leader_epoch: int = -1,
     ) -> bytes:
         """Return the batch, with the producer's state in its header."""
-        return b"".join(
-            self.build_parts(
-                producer_id, producer_epoch, base_sequence, partition_leader_epoch
-            )
+        return self._batch.renumbered(
+            self._attributes,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            partition_leader_epoch,
+            whole=True,
         )
 
     def build_parts(
@@ -258,16 +265,23 @@ class EncodedBatch:
         producer_epoch: int = -1,
         base_sequence: int = -1,
         partition_leader_epoch: int = -1,
-    ) -> tuple[bytes, memoryview]:
-        """Return what ``build`` does as header and records, without copying these."""
+    ) -> tuple[bytes, bytes | memoryview]:
+        """Return what ``build`` does as header and records, without copying these.
+
+        A small batch is all in the first part: a view takes longer than the copy.
+        """
         batch = self._batch
+        is_small = self.size_bytes < _VIEWED
         header = batch.renumbered(
             self._attributes,
             producer_id,
             producer_epoch,
             base_sequence,
             partition_leader_epoch,
+            whole=is_small,
         )
+        if is_small:
+            return header, b""
         # Not `raw`, which would take as long as the rest.
         return header, memoryview(batch._data)[BATCH_HEADER_SIZE:]
 

@@ -55,6 +55,7 @@ def story(codec: ModuleType, data: bytes) -> object:
     told.append(header.origin("orders", 3, 5))
     told.append(header.computed_checksum())
     told.append(header.renumbered(0x12, 2**40, 7, 2**31 - 1, -1))
+    told.append(header.renumbered(0x12, 2**40, 7, 2**31 - 1, -1, whole=True))
     header.detach()
     told.append(header.computed_checksum())
     for position in (0, 61, len(data), len(data) + 1):
