@@ -46,7 +46,6 @@ from kafkaio.types import Headers, RecordMetadata, TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkaio._machines.accumulator.queue import BatchRecords
     from kafkaio._producer.bulk import TableArguments, TableDelivery, TableRows
     from kafkaio._producer.raw import RawDelivery
     from kafkaio._records._callbacks import LoopPort
@@ -56,6 +55,8 @@ if TYPE_CHECKING:
 #: and by calls with many; both are less than a millisecond of work.
 TURN_BYTES = 65_536
 _TURN_BYTES_MANY = 1_048_576
+#: Raw batches are taken in by groups, of which so many have room in the buffer.
+_GROUPS = 8
 #: A table with rows for more topics is not divided: each topic has only a few of them.
 _MOST_TOPICS = 32
 
@@ -489,16 +490,17 @@ class Intake:
     # ---- raw batches -----------------------------------------------------------------
 
     async def enqueue_raw(
-        self, batch: RawBatch, topic: TopicLike, partition: int
+        self,
+        batches: RawBatch | Sequence[RawBatch],
+        topic: TopicLike,
+        partition: int,
     ) -> RawDelivery:
-        """Take a raw batch in; see `Producer.enqueue_raw`."""
+        """Take raw batches in; see `Producer.enqueue_raw`."""
         # Imported late: few producers do this.
-        from kafkaio._producer.raw import RawDelivery, divided, took_in
-        from kafkaio._records.raw import EncodedBatch, RawBatch
+        from kafkaio._producer.raw import Conversion, RawDelivery, grouped, took_in
 
         self._check()
-        if not isinstance(batch, RawBatch):
-            raise ArgumentTypeError(f"batch must be RawBatch, not {type_name(batch)}")
+        batches = _raw_batches(batches)
         tp = TopicPartition(topic_name(topic), partition)
         check_partition(partition)
         known = self.partition_count(tp.topic)
@@ -506,29 +508,30 @@ class Intake:
             await self.describe([tp])
             self._check()
         config = self._config
-        largest = min(config.max_request_size, config.buffer_memory)
-        offsets: Sequence[int] = range(batch.first_offset, batch.next_offset)
-        pieces: Sequence[BatchRecords]
-        if batch.is_whole and batch.size_bytes <= largest:
-            is_transactional = config.transactional_id is not None
-            pieces = (EncodedBatch(batch, transactional=is_transactional),)
-        else:
-            new_builder = self._accumulator.placement.new_builder
-            offsets, pieces = divided(batch, largest, new_builder, self._budget.size_of)
+        placement = self._accumulator.placement
+        conversion = Conversion(
+            min(config.max_request_size, config.buffer_memory),
+            config.transactional_id is not None,
+            placement.new_builder,
+            self._budget.size_of,
+        )
+        offsets, pieces = conversion.converted(batches)
         if self._waiting:
             await self._waits.passed([tp.topic], self)
             self._check()
         assert self.loop is not None
         delivery = RawDelivery(offsets, self.loop)
-        for piece in pieces:
-            await self._reserve_whole(piece.size_bytes, tp)
-            placement, at = self._accumulator.placement, self.now()
-            took_in(delivery, placement.put_batch(tp, piece, at))
+        # A group that is a large part of the buffer would wait until most of what was
+        # sent before is acknowledged.
+        most = min(_TURN_BYTES_MANY, config.buffer_memory // _GROUPS)
+        for size, group in grouped(pieces, most):
+            await self._reserve_whole(size, tp)
+            took_in(delivery, placement.put_batches(tp, group, self.now()))
             self.on_begun()
         return delivery
 
     async def _reserve_whole(self, size: int, place: TopicPartition) -> None:
-        """Set memory for a whole batch aside, in turn with the calls that wait."""
+        """Set memory for whole batches aside, in turn with the calls that wait."""
         if self.open_batches.taken >= _TURN_BYTES_MANY:
             await asyncio.sleep(0)
             self.open_batches.taken = 0
@@ -654,6 +657,20 @@ class Intake:
                 delivery.add(one)
                 taken = 1
             start += taken
+
+
+def _raw_batches(given: object) -> Sequence[RawBatch]:
+    from kafkaio._records.raw import RawBatch
+
+    if isinstance(given, RawBatch):
+        return (given,)
+    if not isinstance(given, Sequence):
+        raise ArgumentTypeError(f"batch must be RawBatch, not {type_name(given)}")
+    batches = tuple(given)
+    for each in batches:
+        if not isinstance(each, RawBatch):
+            raise ArgumentTypeError(f"a batch must be RawBatch, not {type_name(each)}")
+    return batches
 
 
 def _nothing() -> None:

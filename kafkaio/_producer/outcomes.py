@@ -142,14 +142,18 @@ class Outcomes:
             name = topic.name or names.get(topic.topic_id.int, "")
             for answer in topic.partition_responses:
                 answers[name, answer.index] = answer
+        is_observed = observes(self._observer, "batch_acknowledged")
+        acknowledged = self._completion.acknowledged
         for batch in batches:
-            answer_to_batch = answers.get(batch.partition)
-            if answer_to_batch is None:
+            found = answers.get(batch.partition)
+            if found is None:
                 self._no_answer(batch)
-            elif answer_to_batch.error_code:
-                self._judge(node_id, batch, answer_to_batch, response)
-            else:
-                self.acknowledged(node_id, batch, answer_to_batch)
+            elif found.error_code:
+                self._judge(node_id, batch, found, response)
+            elif is_observed:
+                self.acknowledged(node_id, batch, found)
+            else:  # saves a call for each batch
+                acknowledged(batch, found.base_offset, found.log_append_time_ms)
 
     def unanswered(
         self,

@@ -824,15 +824,18 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         return await self._intake.enqueue_table(table, arguments)
 
     async def send_raw(
-        self, batch: RawBatch, topic: str | Topic[Any, Any], partition: int
+        self,
+        batch: RawBatch | Sequence[RawBatch],
+        topic: str | Topic[Any, Any],
+        partition: int,
     ) -> Sequence[RecordMetadata]:
-        """Write a batch that ``Consumer.raw_batches`` has yielded, and wait.
+        """Write batches that ``Consumer.raw_batches`` has yielded, and wait.
 
         As `enqueue_raw` and awaiting what it returns. If the call is cancelled, the
-        batch may be written.
+        batches may be written.
 
         Args:
-            batch: the batch.
+            batch: the batch, or batches for the same partition in their order.
             topic: name of the topic, or a `kafkaio.Topic`, whose serdes are not used.
             partition: number of the partition.
 
@@ -849,17 +852,22 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         return await (await self.enqueue_raw(batch, topic, partition))
 
     async def enqueue_raw(
-        self, batch: RawBatch, topic: str | Topic[Any, Any], partition: int
+        self,
+        batch: RawBatch | Sequence[RawBatch],
+        topic: str | Topic[Any, Any],
+        partition: int,
     ) -> RawDelivery:
-        """Take a batch in that ``Consumer.raw_batches`` has yielded (KAFKA-1011).
+        """Take batches in that ``Consumer.raw_batches`` has yielded (KAFKA-1011).
 
-        Its compressed records are written as they are, under the producer's own id,
+        The compressed records are written as they are, under the producer's own id,
         epoch and sequence number: retries write nothing twice, and a transactional
         producer writes it in a transaction (`Transaction.enqueue_raw`). Keys, values,
         headers and timestamps stay as they are; offsets are the topic's own, and
         `RawDelivery.offsets` has those of the source. The batch is sent alone or with
         those of other partitions, in the order of the calls for its partition, and
-        counts against ``buffer_memory`` with its bytes.
+        counts against ``buffer_memory`` with its bytes. Of several batches, such as
+        those that `RawBatchIterator.take` returns, each stays by itself in the topic;
+        together they cost the producer less, and have one delivery.
 
         A batch that is not whole (`RawBatch.is_whole`), or is larger than
         ``max_request_size`` or ``buffer_memory``, goes the long way: its records are
@@ -872,10 +880,11 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         ``producer`` is compressed anew by its broker.
 
         If the call is cancelled, nothing of a whole batch was taken in; of one that
-        goes the long way, a beginning may have been.
+        goes the long way, or of several batches, a beginning may have been. An error
+        other than a time-out means that nothing was.
 
         Args:
-            batch: the batch.
+            batch: the batch, or batches for the same partition in their order.
             topic: name of the topic, or a `kafkaio.Topic`, whose serdes are not used.
             partition: number of the partition.
 

@@ -431,8 +431,8 @@ class Sender:
         """Send batches that were taken from the outbox."""
         exchange: Exchange | None = None
         try:
-            if self._has_zstd or (self._backlog.has_zstd and _has_zstd(batches)):
-                self._check_codec(connection)
+            if self._has_zstd or self._backlog.has_zstd:
+                self._check_codec(connection, batches)
             exchange = self._filled(batches)
             self._submit(connection, batches, exchange)
         except KafkaError as error:
@@ -507,9 +507,9 @@ class Sender:
             )
         return highest
 
-    def _check_codec(self, connection: Connection) -> None:
+    def _check_codec(self, connection: Connection, batches: list[ProduceBatch]) -> None:
         version = connection.versions.usable(ProduceRequest)
-        if version < _WITH_ZSTD:
+        if version < _WITH_ZSTD and (self._has_zstd or _has_zstd(batches)):
             connection.versions.miss(ProduceRequest.API_KEY)
             raise UnsupportedVersion(
                 f"broker {connection.node_id} knows Produce up to version {version}; "

@@ -581,9 +581,12 @@ class Transaction(Generic[K_contra, V_contra], ABC):
         return await self._intake.enqueue_table(table, arguments)
 
     async def send_raw(
-        self, batch: RawBatch, topic: str | Topic[Any, Any], partition: int
+        self,
+        batch: RawBatch | Sequence[RawBatch],
+        topic: str | Topic[Any, Any],
+        partition: int,
     ) -> Sequence[RecordMetadata]:
-        """Write a raw batch in the transaction, and wait.
+        """Write raw batches in the transaction, and wait.
 
         The arguments, and the rest, are as in `Producer.send_raw`.
 
@@ -596,9 +599,12 @@ class Transaction(Generic[K_contra, V_contra], ABC):
         return await (await self.enqueue_raw(batch, topic, partition))
 
     async def enqueue_raw(
-        self, batch: RawBatch, topic: str | Topic[Any, Any], partition: int
+        self,
+        batch: RawBatch | Sequence[RawBatch],
+        topic: str | Topic[Any, Any],
+        partition: int,
     ) -> RawDelivery:
-        """Take a raw batch into the transaction.
+        """Take raw batches into the transaction.
 
         Waits for buffer memory only; the commit waits for the acknowledgement. The
         arguments, and the rest, are as in `Producer.enqueue_raw`.

@@ -1,12 +1,5 @@
 # Makes the header of a batch.
 
-cdef inline uint8_t *put_big_endian(uint8_t *at, uint64_t number, int size) noexcept nogil:
-    cdef int i
-    for i in range(size):
-        at[i] = <uint8_t>(number >> (8 * (size - 1 - i)))
-    return at + size
-
-
 def batch_header(
     RecordWriter writer not None,
     bytes body,

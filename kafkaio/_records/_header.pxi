@@ -19,6 +19,13 @@ cdef inline uint64_t big_endian(const uint8_t *at, int size) noexcept nogil:
     return number
 
 
+cdef inline uint8_t *put_big_endian(uint8_t *at, uint64_t number, int size) noexcept nogil:
+    cdef int i
+    for i in range(size):
+        at[i] = <uint8_t>(number >> (8 * (size - 1 - i)))
+    return at + size
+
+
 cdef class BatchHeader:
     """The fields of a batch's header.
 
@@ -102,6 +109,38 @@ cdef class BatchHeader:
     def computed_checksum(self):
         """Compute the checksum of the bytes that it covers."""
         return self.crc()
+
+    def renumbered(
+        self,
+        int16_t attributes,
+        int64_t producer_id,
+        int16_t producer_epoch,
+        int32_t base_sequence,
+        int32_t leader_epoch,
+        *,
+        bint whole=False,
+    ):
+        """Return another header. See `kafkaio._records._header.BatchHeader.renumbered`."""
+        cdef const uint8_t *old = self._held.start()
+        cdef Py_ssize_t size = self._held.size()
+        cdef bytes header = PyBytes_FromStringAndSize(
+            <const char *>old, size if whole else HEADER_SIZE
+        )
+        cdef uint8_t *first = <uint8_t *>PyBytes_AS_STRING(header)
+        # Nothing else refers to this bytes object yet, so it may still be changed.
+        put_big_endian(first, 0, 8)
+        put_big_endian(first + 8, <uint64_t>(size - 12), 4)
+        put_big_endian(first + 12, <uint64_t>leader_epoch, 4)
+        put_big_endian(first + 21, <uint64_t>attributes, 2)
+        put_big_endian(first + 43, <uint64_t>producer_id, 8)
+        put_big_endian(first + 51, <uint64_t>producer_epoch, 2)
+        put_big_endian(first + 53, <uint64_t>base_sequence, 4)
+        cdef size_t covered = HEADER_SIZE - ATTRIBUTES_AT
+        cdef uint32_t change = kafkaio_crc(0, old + ATTRIBUTES_AT, covered, True)
+        change ^= kafkaio_crc(0, first + ATTRIBUTES_AT, covered, True)
+        change = kafkaio_crc_over_any(change, <uint32_t>(size - HEADER_SIZE))
+        put_big_endian(first + 17, self.checksum ^ change, 4)
+        return header
 
     cdef uint32_t crc(self) except? 0:
         cdef Py_ssize_t size = self._held.size() - ATTRIBUTES_AT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from kafkaio._records._crc import crc32c
+from kafkaio._records._crc import crc32c, crc32c_over
 from kafkaio._records._cursor import RecordCursor
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
@@ -13,6 +13,7 @@ from kafkaio._records._layout import (
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
+    LENGTH_END,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     Origin,
@@ -140,6 +141,43 @@ class BatchHeader:
     def computed_checksum(self) -> int:
         """Compute the checksum of the bytes that it covers."""
         return crc32c(memoryview(self._data)[ATTRIBUTES_OFFSET:])
+
+    def renumbered(
+        self,
+        attributes: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        leader_epoch: int,
+        *,
+        whole: bool = False,
+    ) -> bytes:
+        """Return a header for the same records, sent by another producer.
+
+        The base offset is 0. The checksum is not computed over the records: they are
+        the same, so the difference follows from the two headers and the size of the
+        records. And records that are damaged here do not get a fitting checksum.
+
+        Args:
+            attributes: the attributes to write.
+            producer_id: id of the producer.
+            producer_epoch: epoch of the producer.
+            base_sequence: sequence number of the first record.
+            leader_epoch: epoch of the leader.
+            whole: whether to return the records with it.
+        """
+        old = bytes(self._data[:BATCH_HEADER_SIZE])
+        length = self.size_bytes - LENGTH_END
+        fields = list(_HEADER.unpack(old))
+        fields[:3] = 0, length, leader_epoch
+        fields[5] = attributes
+        fields[9:12] = producer_id, producer_epoch, base_sequence
+        new = _HEADER.pack(*fields)
+        change = crc32c(old[ATTRIBUTES_OFFSET:]) ^ crc32c(new[ATTRIBUTES_OFFSET:])
+        change = crc32c_over(change, self.size_bytes - BATCH_HEADER_SIZE)
+        fields[4] = self.checksum ^ change
+        header = _HEADER.pack(*fields)
+        return header + self._data[BATCH_HEADER_SIZE:] if whole else header
 
     def origin(self, topic: str, partition: int, start_offset: int) -> Origin:
         """Return the facts that the batch's records share, for the decoder."""

@@ -7,19 +7,13 @@ id, epoch and sequence number. It stands in the place of a `BatchBuilder`.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
 from kafkaio._public import public
-from kafkaio._records._impl import crc32c, crc32c_over
 from kafkaio._records._layout import (
-    ATTRIBUTES_OFFSET,
-    BATCH_HEADER,
     BATCH_HEADER_SIZE,
-    CRC_OFFSET,
-    LENGTH_END,
     MIN_RECORD_SIZE,
     TRANSACTIONAL,
     PlainRecord,
@@ -30,9 +24,8 @@ from kafkaio._records.legacy import LegacyBatch
 from kafkaio._records.view import RecordBatch
 from kafkaio.types import Record, TimestampType, TopicPartition
 
-_HEADER: Final = struct.Struct(BATCH_HEADER)
-_CRC: Final = struct.Struct(">I")
-_MAGIC: Final = 2
+#: Bytes of a batch from which on its records are not copied.
+_VIEWED: Final = 16_384
 
 
 @public("kafkaio")
@@ -227,11 +220,8 @@ class EncodedBatch:
     """
 
     __slots__ = (
-        "_body",
-        "_checksum",
-        "_covered",
-        "_head",
-        "_max_decompressed",
+        "_attributes",
+        "_batch",
         "compression",
         "count",
         "first_timestamp",
@@ -241,22 +231,15 @@ class EncodedBatch:
     def __init__(self, batch: RawBatch, *, transactional: bool = False) -> None:
         fetched = batch._batch
         assert isinstance(fetched, RecordBatch)  # as it is whole
+        self._batch = fetched
         codec = fetched.compression
         self.compression: Compression = codec
         self.count: int = fetched.count
-        self.size_bytes: int = batch.size_bytes
+        self.size_bytes: int = fetched.size_bytes
         self.first_timestamp: int = fetched.base_timestamp
-        self._max_decompressed = fetched._max_decompressed
         # Not in the attributes: the mark of a delete horizon (KIP-534), which is the
         # broker's. The records' timestamps are relative to it as to any other base.
-        attributes = codec | (TRANSACTIONAL if transactional else 0)
-        last, base = fetched.last_offset - fetched.base_offset, fetched.base_timestamp
-        self._head = (attributes, last, base, fetched.max_timestamp)
-        data = memoryview(fetched.raw)
-        self._body: memoryview = data[BATCH_HEADER_SIZE:]
-        # The checksum as it was fetched, and the header's part in it.
-        self._checksum = fetched.checksum
-        self._covered = crc32c(data[ATTRIBUTES_OFFSET:BATCH_HEADER_SIZE])
+        self._attributes: int = codec | TRANSACTIONAL if transactional else codec
 
     def build(
         self,
@@ -267,10 +250,13 @@ class EncodedBatch:
         partition_leader_epoch: int = -1,
     ) -> bytes:
         """Return the batch, with the producer's state in its header."""
-        return b"".join(
-            self.build_parts(
-                producer_id, producer_epoch, base_sequence, partition_leader_epoch
-            )
+        return self._batch.renumbered(
+            self._attributes,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            partition_leader_epoch,
+            whole=True,
         )
 
     def build_parts(
@@ -279,19 +265,25 @@ class EncodedBatch:
         producer_epoch: int = -1,
         base_sequence: int = -1,
         partition_leader_epoch: int = -1,
-    ) -> tuple[bytes, memoryview]:
-        """Return what ``build`` does as header and records, without copying these."""
-        length = self.size_bytes - LENGTH_END
-        numbers = (producer_id, producer_epoch, base_sequence, self.count)
-        # The checksum is 0 until it is computed.
-        place = (0, length, partition_leader_epoch, _MAGIC, 0)
-        header = bytearray(_HEADER.pack(*place, *self._head, *numbers))
-        # The records are the same, so what the new header changes is computed from the
-        # headers alone. And bytes that are damaged here do not get a fitting checksum.
-        change = self._covered ^ crc32c(memoryview(header)[ATTRIBUTES_OFFSET:])
-        checksum = self._checksum ^ crc32c_over(change, len(self._body))
-        _CRC.pack_into(header, CRC_OFFSET, checksum)
-        return bytes(header), self._body
+    ) -> tuple[bytes, bytes | memoryview]:
+        """Return what ``build`` does as header and records, without copying these.
+
+        A small batch is all in the first part: a view takes longer than the copy.
+        """
+        batch = self._batch
+        is_small = self.size_bytes < _VIEWED
+        header = batch.renumbered(
+            self._attributes,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            partition_leader_epoch,
+            whole=is_small,
+        )
+        if is_small:
+            return header, b""
+        # Not `raw`, which would take as long as the rest.
+        return header, memoryview(batch._data)[BATCH_HEADER_SIZE:]
 
     def records(self) -> Iterator[PlainRecord]:
         """Yield the records, to split a batch that a broker refuses as too large.
@@ -300,7 +292,8 @@ class EncodedBatch:
             CorruptRecord: the records cannot be decoded.
             RecordTooLarge: they decompress to more than the consumer allows.
         """
-        batch = RecordBatch(self.build(), Decompressor(), self._max_decompressed)
+        limit = self._batch._max_decompressed
+        batch = RecordBatch(self.build(), Decompressor(), limit)
         for record in batch.iterate("", 0):
             yield record.timestamp, record.key, record.value, record.headers
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -103,6 +104,45 @@ async def test_the_records_are_the_same_and_the_bytes_too(
         )
         assert copy.producer_id >= 0
         assert copy.producer_id != batch.producer_id
+
+
+async def test_runs_of_batches_stay_as_they_are(
+    real_kafka: Kafka, topic: TopicFactory
+) -> None:
+    servers = real_kafka.bootstrap_servers
+    source, target = topic(partitions=2), topic(partitions=2)
+    async with kafkaio.Producer(servers, compression_type="zstd") as producer:
+        for first in range(0, 400, 10):
+            records = [
+                replace(record, partition=first // 10 % 2)
+                for record in numbered(first, 10)
+            ]
+            await producer.send_many(source, records)
+
+    async with (
+        asyncio.timeout(HANGS),
+        consumer(servers, source) as reader,
+        kafkaio.Producer(servers) as producer,
+    ):
+        batches, sent = reader.raw_batches(until="latest"), []
+        while run := await batches.take(4_000):
+            sent.append(
+                (run, await producer.enqueue_raw(run, target, run[0].partition))
+            )
+        for run, delivery in sent:
+            places = await delivery
+            assert [*delivery.offsets] == [place.offset for place in places]
+            assert len(delivery) == sum(batch.count for batch in run)
+    assert max(len(run) for run, _ in sent) > 3
+
+    async def bodies(name: str) -> list[tuple[int, int, bytes]]:
+        async with consumer(servers, name) as reader:
+            found = [batch async for batch in reader.raw_batches(until="latest")]
+        return sorted(
+            (it.partition, it.base_offset, bytes(it.data[61:])) for it in found
+        )
+
+    assert await bodies(target) == await bodies(source)
 
 
 async def test_markers_and_aborted_batches_are_left_out(
@@ -351,6 +391,68 @@ async def test_an_answer_that_is_lost_writes_nothing_twice(broker: Broker) -> No
     after = await read(servers, "target")
     assert [record.key for record in after] == [b"key %d" % n for n in range(100)]
     assert [place.offset for _, places in copied for place in places] == [*range(100)]
+
+
+async def test_runs_are_written_once_whatever_happens_between() -> None:
+    # Small batches of two partitions, whose leaders move while requests are lost.
+    topics = {"source": 2, "target": 2}
+    async with Broker(topics=topics, nodes=2) as broker, asyncio.timeout(HANGS):
+        servers = broker.bootstrap_servers
+        async with kafkaio.Producer(servers) as producer:
+            for first in range(0, 600, 5):
+                records = [
+                    replace(record, partition=first // 5 % 2)
+                    for record in numbered(first, 5)
+                ]
+                await producer.send_many("source", records)
+        broker.faults.on("Produce", disconnect_after_write(rate=0.3, seed=5, times=8))
+        broker.faults.on(
+            "Produce", error(kafkaio.ErrorCode.NOT_ENOUGH_REPLICAS, times=3)
+        )
+        async with (
+            consumer(servers, "source") as reader,
+            kafkaio.Producer(servers, retry_backoff_ms=10) as producer,
+        ):
+            batches, sent = reader.raw_batches(until="latest"), []
+            while run := await batches.take(2_000):
+                partition = run[0].partition
+                sent.append(await producer.enqueue_raw(run, "target", partition))
+                tp = TopicPartition("target", partition)
+                broker.control.move_leader(tp, len(sent) % 2)
+                await asyncio.sleep(0)
+            for delivery in sent:
+                assert [*delivery.offsets] == [it.offset for it in await delivery]
+        before, after = await read(servers, "source"), await read(servers, "target")
+        for partition in range(2):
+            written = [content(it) for it in after if it.partition == partition]
+            assert written == [
+                content(it) for it in before if it.partition == partition
+            ]
+            assert len(written) == 300
+
+
+async def test_several_batches_some_of_which_go_the_long_way(broker: Broker) -> None:
+    servers = broker.bootstrap_servers
+    async with kafkaio.Producer(servers) as producer:
+        for first in range(0, 40, 10):
+            await producer.send_many("source", numbered(first, 10))
+    place = TopicPartition("source", 0)
+    async with kafkaio.Consumer(servers, assign=[place]) as reader:
+        reader.seek(place, 3)
+        found = [batch async for batch in reader.raw_batches(until="latest")]
+    async with kafkaio.Producer(servers) as producer:
+        # The first begins in the middle of a batch, and one is left out.
+        delivery = await producer.enqueue_raw([*found[:2], found[3]], "target", 0)
+        places = await delivery
+        nothing = await producer.enqueue_raw([], "target", 0)
+        assert nothing.is_done
+        assert [*(await nothing)] == []
+        with pytest.raises(kafkaio.ArgumentTypeError):
+            await producer.enqueue_raw([found[0], b""], "target", 0)  # type: ignore[list-item]
+    assert [*delivery.offsets] == [*range(3, 20), *range(30, 40)]
+    assert [place.offset for place in places] == list(range(27))
+    after = await read(servers, "target")
+    assert [it.key for it in after] == [b"key %d" % n for n in delivery.offsets]
 
 
 @pytest.mark.parametrize("magic", [0, 1])

@@ -224,13 +224,23 @@ class _Copier:
         failed record.
         """
         sender = RecordSender(self._producer)
+        send, destination = sender.send, self._destination
+        keeps_partitions = self._keeps_partitions
         # By time and not by count: a commit waits until all copies are acknowledged.
         due = now() + COMMIT_SECONDS
         settle = partial(self._settle, sender)
         async with sender.to_the_end(session, "copied", settle):
             async for batch, end in reader.batches():
                 for record in self._wanted(batch, end):
-                    await self._send(sender, record)
+                    timestamp = record.timestamp
+                    await send(
+                        destination,
+                        record.value,
+                        record.key,
+                        record.headers,
+                        None if timestamp < 0 else timestamp,
+                        record.partition if keeps_partitions else None,
+                    )
                 self._progress.add(sender.number - self._progress.done)
                 self._done[batch.topic_partition] = end or batch.last_offset + 1
                 if now() >= due:
@@ -244,16 +254,6 @@ class _Copier:
         if end is not None:
             records = (record for record in records if record.offset < end)
         return records if self._keep is None else filter(self._keep, records)
-
-    async def _send(self, sender: RecordSender, record: Record) -> None:
-        await sender.send(
-            self._destination,
-            record.value,
-            record.key,
-            record.headers,
-            None if record.timestamp < 0 else record.timestamp,
-            record.partition if self._keeps_partitions else None,
-        )
 
     async def _settle(self, sender: RecordSender) -> None:
         """Wait for the copies, and commit the offsets if no copy failed."""

@@ -14,7 +14,7 @@ from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio._cli.shell.session import CommandSession
-    from kafkaio._consumer import Batch, Consumer
+    from kafkaio._consumer import Batch, Consumer, RawBatchIterator
     from kafkaio._records.raw import RawBatch
 
 #: Options of a consumer that commits nothing, even if a profile has a group.
@@ -190,19 +190,14 @@ class BoundedReader:
             else:
                 yield self._cut(found)
 
-    def raw_batches(self) -> AsyncIterator[RawBatch]:
-        """Return an iterator over record batches as they were fetched, up to the end.
-
-        The next batch finishes the one before. A step that is cancelled takes nothing.
-        After the end, the iterator goes on if the consumer went back.
-        """
+    def raw_batches(self) -> RawRuns:
+        """Return the record batches as they were fetched, up to the end."""
         # The ends of partitions that the group assigns later are looked up then.
         until = None if self._ends is None else {**self._ends}
         if until is not None and not until:
-            return _nothing()
-        return _RawBatches(
-            self, self._consumer, self._consumer.raw_batches(until=until)
-        )
+            return RawRuns(self, self._consumer, None)
+        batches = self._consumer.raw_batches(until=until)
+        return RawRuns(self, self._consumer, batches)
 
     def _cut(self, batch: Batch) -> tuple[Batch, int | None]:
         """Return a batch and the end in it; stop the partition if it is reached."""
@@ -216,39 +211,35 @@ class BoundedReader:
         return batch, end if last >= end else None
 
 
-class _RawBatches:
+class RawRuns:
     """The raw batches of a reader, which waits for its group to assign partitions.
 
     Args:
         reader: knows how long to wait.
         consumer: has the assignment.
-        batches: end at once while there is none.
+        batches: end at once while there is none; None if there are no partitions.
     """
 
     def __init__(
         self,
         reader: BoundedReader,
         consumer: Consumer,
-        batches: AsyncIterator[RawBatch],
+        batches: RawBatchIterator | None,
     ) -> None:
         self._reader = reader
         self._consumer = consumer
         self._batches = batches
 
-    def __aiter__(self) -> AsyncIterator[RawBatch]:
-        return self
+    async def take(self, max_bytes: int) -> list[RawBatch]:
+        """Take batches that follow each other; see `RawBatchIterator.take`.
 
-    async def __anext__(self) -> RawBatch:
+        The next call finishes them. After the end, the batches go on if the consumer
+        went back.
+        """
+        if self._batches is None:
+            return []
         while True:
-            try:
-                return await anext(self._batches)
-            except StopAsyncIteration:
-                if self._consumer.assignment or self._reader.is_left_out():
-                    raise
+            found = await self._batches.take(max_bytes)
+            if found or self._consumer.assignment or self._reader.is_left_out():
+                return found
             await asyncio.sleep(_IDLE_SECONDS)
-
-
-async def _nothing() -> AsyncIterator[RawBatch]:
-    batches: tuple[RawBatch, ...] = ()
-    for batch in batches:
-        yield batch

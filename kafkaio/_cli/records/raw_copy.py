@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from kafkaio._cli.records.sending import (
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from kafkaio._cli.records.ranges import BoundedReader
+    from kafkaio._cli.records.ranges import BoundedReader, RawRuns
     from kafkaio._cli.shell.progress import ProgressBar
     from kafkaio._cli.shell.session import CommandSession
     from kafkaio._consumer import Consumer
@@ -36,8 +38,11 @@ if TYPE_CHECKING:
     from kafkaio._records.raw import RawBatch
     from kafkaio.types import RecordMetadata, TopicPartition
 
+#: Bytes of batches of a partition that are taken in at once. It takes half a
+#: millisecond, and of several partitions each has batches for the next request.
+_RUN_BYTES: Final = 131_072
 #: Pending deliveries at which the finished ones are counted.
-_CHECK_EVERY: Final = 50
+_CHECK_EVERY: Final = 25
 #: Part of the producer's buffer that is filled. Where it is full, each batch waits for
 #: the one before it; here many have left when the copy goes on.
 _FILLED: Final = 0.5
@@ -165,8 +170,8 @@ class RawCopier:
         self._offsets = offsets
         self._progress = progress
         self._sent = SendSummary()
-        # In the order of sending, each with the partition that it was read from, and
-        # with its size.
+        # In the order of sending, each with the partition that its batches were read
+        # from, and with their size.
         self._pending: deque[tuple[TopicPartition, RawDelivery, int]] = deque()
         self._pending_bytes = 0
         self._most_bytes = producer.config.buffer_memory * _FILLED
@@ -186,8 +191,9 @@ class RawCopier:
         due = now() + COMMIT_SECONDS
         settle = partial(self._settle, commits=is_group)
         async with to_the_end(settle, partial(self._report, session)):
-            async for batch in reader.raw_batches():
-                await self._send(batch)
+            runs = reader.raw_batches()
+            while run := await runs.take(_RUN_BYTES):
+                await self._send(run)
                 if now() >= due:
                     await settle()
                     due = now() + COMMIT_SECONDS
@@ -195,18 +201,25 @@ class RawCopier:
                     break
         return self._sent
 
-    async def _send(self, batch: RawBatch) -> None:
+    async def _send(self, run: Sequence[RawBatch]) -> None:
+        first, last = run[0], run[-1]
         try:
             delivery = await self._producer.enqueue_raw(
-                batch, self._destination, batch.partition
+                run, self._destination, first.partition
             )
         except RecordTooLarge as error:
-            self._sent.add_failure(batch.first_offset, error, batch.count)
+            if len(run) == 1:
+                self._sent.add_failure(first.first_offset, error, first.count)
+                return
+            # Nothing was taken in: each by itself, up to the one that is meant.
+            for batch in run:
+                if not self._sent.failed:
+                    await self._send([batch])
             return
-        tp = batch.topic_partition
-        self._pending.append((tp, delivery, batch.size_bytes))
-        self._pending_bytes += batch.size_bytes
-        self._done[tp] = batch.next_offset
+        tp, size = first.topic_partition, sum(batch.size_bytes for batch in run)
+        self._pending.append((tp, delivery, size))
+        self._pending_bytes += size
+        self._done[tp] = last.next_offset
         if self._pending_bytes > self._most_bytes:
             while self._pending_bytes > self._most_bytes / 2:
                 await self._count_next()
@@ -263,11 +276,8 @@ class RawCopier:
 
         async def copy_all(tx: Transaction, batches: list[RawBatch]) -> None:
             sent = [
-                (
-                    batch.topic_partition,
-                    await tx.enqueue_raw(batch, self._destination, batch.partition),
-                )
-                for batch in batches
+                (tp, await tx.enqueue_raw([*run], self._destination, tp.partition))
+                for tp, run in groupby(batches, attrgetter("topic_partition"))
             ]
             producer.sent = await self._note_written(sent)
 
@@ -306,15 +316,13 @@ class _RawTaker:
 
     Args:
         consumer: the consumer.
-        batches: its batches.
+        runs: its batches.
         most_bytes: a transaction with so many takes no more.
     """
 
-    def __init__(
-        self, consumer: Consumer, batches: AsyncIterator[RawBatch], most_bytes: float
-    ) -> None:
+    def __init__(self, consumer: Consumer, runs: RawRuns, most_bytes: float) -> None:
         self._consumer = consumer
-        self._batches = batches
+        self._runs = runs
         self._most_bytes = most_bytes
         # The offset after the last batch that was taken of each partition.
         self._taken: dict[TopicPartition, int] = {}
@@ -322,11 +330,10 @@ class _RawTaker:
     async def first(self) -> list[RawBatch] | None:
         """Wait for a batch; None if everything was read and committed."""
         while True:
-            try:
-                return [self._note(await anext(self._batches))]
-            except StopAsyncIteration:
-                if await self._is_committed():
-                    return None
+            if run := await self._take(self._most_bytes):
+                return run
+            if await self._is_committed():
+                return None
             # A transaction was aborted, and the consumer is on its way back.
             await asyncio.sleep(CHECK_SECONDS)
 
@@ -335,24 +342,24 @@ class _RawTaker:
         taken: list[RawBatch],
         timeout: float,
     ) -> list[RawBatch] | None:
-        """Take one more batch; None if there is none, or enough of them."""
-        if sum(batch.size_bytes for batch in taken) >= self._most_bytes:
+        """Take more batches; None if there is none, or enough of them."""
+        left = self._most_bytes - sum(batch.size_bytes for batch in taken)
+        if left <= 0:
             return None
         # A cancelled step takes no batch, so none is lost here.
         with move_on_after(timeout):
-            try:
-                return [self._note(await anext(self._batches))]
-            except StopAsyncIteration:
-                return None
+            return await self._take(left) or None
         return []
 
     def place(self, item: RawBatch) -> tuple[TopicPartition, int]:
         """Return the partition of a batch, and the offset after it."""
         return item.topic_partition, item.next_offset
 
-    def _note(self, batch: RawBatch) -> RawBatch:
-        self._taken[batch.topic_partition] = batch.next_offset
-        return batch
+    async def _take(self, left: float) -> list[RawBatch]:
+        run = await self._runs.take(max(min(int(left), _RUN_BYTES), 1))
+        if run:
+            self._taken[run[0].topic_partition] = run[-1].next_offset
+        return run
 
     async def _is_committed(self) -> bool:
         """Whether what was taken of the assigned partitions is committed."""

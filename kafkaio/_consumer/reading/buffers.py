@@ -320,7 +320,7 @@ class Buffers(Generic[TagT]):
             self.size -= size
 
     def extend_chunk(self, buffer: PartitionBuffer[TagT], count: int) -> None:
-        """Remove the first batches: their records were added to the chunk.
+        """Remove the first batches: they were taken together with the chunk.
 
         Args:
             buffer: the buffer; these batches are in the fetch response of its chunk.

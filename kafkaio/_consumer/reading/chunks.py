@@ -33,7 +33,7 @@ from kafkaio._consumer.reading.progress import ReadProgress, Turn
 from kafkaio._fetching.parts import unreadable
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import FetchPoint, PartitionPosition, Positions
-from kafkaio._records.batch import Batch, Handout, RecordCursor
+from kafkaio._records.batch import Batch, Handout, RecordBatch, RecordCursor
 from kafkaio.errors import (
     CorruptRecord,
     LogTruncated,
@@ -385,8 +385,11 @@ class Chunks:
 
     # Whole batches
 
-    def take_raw(self) -> RawBatch | None:
-        """Take the next record batch as it was fetched; None if there is none now.
+    def take_raw(self, most: int) -> list[RawBatch] | None:
+        """Take a run of record batches as they were fetched; None without one now.
+
+        Args:
+            most: a run of so many bytes takes no further batch.
 
         Raises:
             Exception: the error that comes next.
@@ -403,7 +406,7 @@ class Chunks:
             found = self._next(buffer)
             if found is not None:
                 try:
-                    return self._hand_out_raw(buffer, *found)
+                    return self._hand_out_raw(buffer, found, most)
                 except (CorruptRecord, RecordTooLarge) as error:
                     # The offsets of formats 0 and 1 are among the compressed bytes.
                     self._break(buffer, error)
@@ -412,9 +415,9 @@ class Chunks:
         return None
 
     def take_raw_here(
-        self, ends: Mapping[TopicPartition, int] | None
-    ) -> RawBatch | None:
-        """Take the next record batch; None if that needs a read.
+        self, ends: Mapping[TopicPartition, int] | None, most: int
+    ) -> list[RawBatch] | None:
+        """Take a run of record batches; None if that needs a read.
 
         That is so if no whole batch is at hand in the partition whose turn it is, or if
         an error, a cut or an end of reading comes next.
@@ -422,6 +425,7 @@ class Chunks:
         Args:
             ends: as for `before`, of all partitions; a new one may have none yet. None
                 to read without an end.
+            most: as for `take_raw`.
         """
         ready = self._buffers.ready
         if not ready or self._progress.turn.buffer is not None:
@@ -435,7 +439,7 @@ class Chunks:
         if found is None or found[0].next_offset > end:
             return None
         try:
-            return self._hand_out_raw(buffer, *found)
+            return self._hand_out_raw(buffer, found, most, end)
         except (CorruptRecord, RecordTooLarge):
             return None  # the read finds it again
 
@@ -450,32 +454,65 @@ class Chunks:
     def _hand_out_raw(
         self,
         buffer: PartitionBuffer,
-        batch: Batch,
-        position: int,
-        end: int | None,
-    ) -> RawBatch:
+        found: tuple[Batch, int, int | None],
+        most: int,
+        stop: int = _NO_END,
+    ) -> list[RawBatch]:
         # Imported late: few consumers read whole batches.
         from kafkaio._records.raw import RawBatch
 
-        tp, epoch = buffer.tp, batch.leader_epoch
-        number = self._ledger.number(tp)
+        batch, position, end = found
+        tp, number = buffer.tp, self._ledger.number(buffer.tp)
         place = position, batch.next_offset if end is None else end
-        raw = RawBatch(tp, batch, place, -1 if number is None else number)
+        first = RawBatch(tp, batch, place, -1 if number is None else number)
         # First: a transaction holds the partition before anything of it is taken.
         if self._progress.on_begin is not None:
             self._progress.on_begin(tp)
         self._buffers.pop_batch(buffer)
+        run, is_cut = [first], first.next_offset < batch.next_offset
+        if not is_cut and batch.size_bytes < most:
+            self._add_following(buffer, run, most, stop if end is None else end)
         self._buffers.clear_chunk(buffer)
-        self._positions.advance(tp, raw.next_offset, epoch)
-        self._ledger.handed(tp, raw.next_offset, epoch)
-        self._progress.took_whole(tp, batch.count)
-        if raw.next_offset < batch.next_offset:
+        last = run[-1]
+        self._positions.advance(tp, last.next_offset, last.leader_epoch)
+        self._ledger.handed(tp, last.next_offset, last.leader_epoch)
+        self._progress.took_whole(tp, run)
+        if is_cut:
             self._fetch_again(buffer)
         else:  # the next partition has its turn
             self._buffers.ready.rotate(-1)
             self._buffers.drop_if_empty(buffer)
         self._listener.made_room()
-        return raw
+        return run
+
+    def _add_following(
+        self, buffer: PartitionBuffer, run: list[RawBatch], most: int, stop: int
+    ) -> None:
+        # Add the batches that follow the first one of a run. The run ends before one
+        # that is left out, cut, broken or of an old format: that has a turn of its own.
+        frame = buffer.frame
+        if frame is None:
+            return
+        make, tp, number = type(run[0]), buffer.tp, run[0].assignment
+        offset, left = run[0].next_offset, most - run[0].size_bytes
+        checks_crcs = self._checks_crcs
+        for batch, isolation, of_frame in buffer.batches:
+            after = batch.next_offset
+            if (
+                left <= 0
+                or of_frame is not frame
+                or not isinstance(batch, RecordBatch)
+                or batch.is_control
+                or not batch.count
+                or not offset <= batch.base_offset < after <= stop
+                or not isolation.passes(batch)
+                or (checks_crcs and batch.computed_checksum() != batch.checksum)
+            ):
+                break
+            run.append(make(tp, batch, (offset, after), number))
+            offset, left = after, left - batch.size_bytes
+        if len(run) > 1:
+            self._buffers.extend_chunk(buffer, len(run) - 1)
 
     # One chunk
 

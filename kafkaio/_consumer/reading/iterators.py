@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from weakref import ref
 
-from kafkaio._arguments import seconds_of
+from kafkaio._arguments import count_of, seconds_of
 from kafkaio._consumer.batch import (
     AnyBatch,
     Batch,
@@ -346,7 +347,8 @@ class RawBatchIterator:
     Args:
         core: runs the reads.
         reader: has the batches.
-        here: takes a batch that is at hand; None if it needs a read.
+        here: takes a run of batches that is at hand, of about so many bytes; None if
+            it needs a read.
         owner: kept alive with the iterator.
     """
 
@@ -354,7 +356,7 @@ class RawBatchIterator:
         self,
         core: ReadPort,
         reader: Reader,
-        here: Callable[[], RawBatch | None],
+        here: Callable[[int], list[RawBatch] | None],
         owner: object = None,
     ) -> None:
         self._core = core
@@ -367,13 +369,45 @@ class RawBatchIterator:
 
     async def __anext__(self) -> RawBatch:
         """Return the next batch. If cancelled, nothing was taken."""
-        batch = self._here()
-        return await until_closed(self._core, self._next) if batch is None else batch
+        run = self._here(0)
+        if run is None:
+            run = await until_closed(self._core, partial(self._next, 0))
+        return run[0]
 
-    async def _next(self) -> RawBatch:
-        batch = await self._core.read(self._reader.take_raw, _nothing)
-        assert batch is not None  # without a time limit
-        return batch
+    async def take(self, max_bytes: int) -> list[RawBatch]:
+        """Return the next batch, and those that follow it in its partition.
+
+        So a mirror of small batches has less to do for each. `Producer.enqueue_raw`
+        takes them as they are. Only batches that were fetched already are added, so
+        that this waits no longer than the next step of a loop; they count as handed
+        out, and are finished, together. If cancelled, nothing was taken.
+
+        Args:
+            max_bytes: once they have so many bytes, no further batch is added.
+
+        Returns:
+            The batches in the order of their offsets; empty at the end of the
+            iteration.
+
+        Raises:
+            ArgumentTypeError: ``max_bytes`` is not an int.
+            ArgumentValueError: it is below 1.
+            KafkaError: as ``__anext__``.
+        """
+        most = count_of("max_bytes", max_bytes, 1)
+        run = self._here(most)
+        if run is None:
+            try:
+                run = await until_closed(self._core, partial(self._next, most))
+            except StopAsyncIteration:
+                return []
+        return run
+
+    async def _next(self, most: int) -> list[RawBatch]:
+        take = partial(self._reader.take_raw, most)
+        run = await self._core.read(take, _nothing)
+        assert run is not None  # without a time limit
+        return run
 
 
 def _nothing() -> None:

@@ -22,7 +22,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kafkaio._consumer.reading.buffers import PartitionBuffer
@@ -34,6 +34,7 @@ from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio._consumer.reading.divider import DividerPort
+    from kafkaio._records.raw import RawBatch
 
 
 class HandedOut(NamedTuple):
@@ -173,11 +174,11 @@ class ReadProgress:
         """Note that the user asks a lane for records."""
         self._taken += 1
 
-    def took_whole(self, tp: TopicPartition, count: int) -> None:
-        """Note that the user takes a record batch of so many records as a whole."""
+    def took_whole(self, tp: TopicPartition, batches: Sequence[RawBatch]) -> None:
+        """Note that the user takes record batches of a partition as a whole."""
         self._taken += 1
         if self.on_handed is not None:
-            self.on_handed(tp, count)
+            self.on_handed(tp, sum(batch.count for batch in batches))
 
     def leave(self) -> None:
         """Let the reader's handout take no more of the chunk, which stays there."""

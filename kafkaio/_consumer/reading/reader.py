@@ -493,26 +493,30 @@ class Reader:
                 return Batch(buffer.tp, pieces, number, frames)
         return None
 
-    def take_raw(self) -> RawBatch | None:
-        """Take the next record batch as it was fetched; None if there is none now.
+    def take_raw(self, most: int) -> list[RawBatch] | None:
+        """Take a run of record batches as they were fetched; None without one now.
+
+        Args:
+            most: a run of so many bytes takes no further batch.
 
         Raises:
             Exception: the error that comes next.
         """
-        return self._chunks.take_raw()
+        return self._chunks.take_raw(most)
 
     def take_raw_here(
-        self, ends: Mapping[TopicPartition, int] | None = None
-    ) -> RawBatch | None:
-        """Take the next record batch; None if that needs a read.
+        self, ends: Mapping[TopicPartition, int] | None, most: int
+    ) -> list[RawBatch] | None:
+        """Take a run of record batches; None if that needs a read.
 
         Args:
             ends: as for `before`; None to read without an end.
+            most: as for `take_raw`.
         """
         if self._is_interrupted or self.allowance() <= 0:
             return None
         self.ledger.finish()
-        return self._chunks.take_raw_here(ends)
+        return self._chunks.take_raw_here(ends, most)
 
     def take_pieces(
         self, max_records: int

@@ -492,8 +492,9 @@ def _never() -> None:
     """There is no time limit."""
 
 
-def _not_here() -> None:
+def _not_here(most: int) -> None:
     """There is nothing at hand: every batch comes from the other thread."""
+    del most
 
 
 def _at_home(

@@ -289,16 +289,16 @@ class Placement:
     # Whole batches
 
     def new_builder(self, target_size: int) -> BatchBuilder:
-        """Return a builder for a batch that `put_batch` takes."""
+        """Return a builder for a batch that `put_batches` takes."""
         return self._new_builder(target_size)
 
-    def put_batch(
-        self, tp: TopicPartition, records: BatchRecords, now: float
-    ) -> Receipt:
-        """Take in a batch for whose bytes memory was set aside.
+    def put_batches(
+        self, tp: TopicPartition, batches: Sequence[BatchRecords], now: float
+    ) -> list[Receipt]:
+        """Take in batches of a partition for whose bytes memory was set aside.
 
-        It is sent as one: no record is added to it. Records that are taken in later are
-        written after it, so the open batch of the partition is sealed.
+        Each is sent as one: no record is added to it. Records that are taken in later
+        are written after them, so the open batch of the partition is sealed.
         """
         backlog = self._backlog
         topic = backlog.topics.get(tp.topic) or self._begin_topic(tp.topic)
@@ -307,20 +307,23 @@ class Placement:
         if queue.waiting:
             self._budget.end_lease(queue.waiting[-1])
             queue.waiting[-1].is_sealed = True
-        receipt = self._new_receipt(*queue.partition, count=records.count)
-        rank = (next(queue.ranks),)
-        batch = ProduceBatch(queue.partition, rank, records, receipt, now)
-        batch.is_sealed = True
-        batch.charged = records.size_bytes
-        self._open_batches.taken += batch.charged
+        place, ranks = queue.partition, queue.ranks
+        receipts: list[Receipt] = []
+        for records in batches:
+            receipt = self._new_receipt(*place, count=records.count)
+            receipts.append(receipt)
+            batch = ProduceBatch(place, (next(ranks),), records, receipt, now)
+            batch.is_sealed = True
+            batch.charged = records.size_bytes
+            self._open_batches.taken += batch.charged
+            queue.waiting.append(batch)
+            if records.compression is Compression.ZSTD:
+                backlog.has_zstd = True
         expires_at = min(now + self._limits.delivery_timeout, backlog.deadline)
         backlog.expires_at = min(backlog.expires_at, expires_at)
-        queue.waiting.append(batch)
-        backlog.active[queue.partition] = queue
+        backlog.active[place] = queue
         backlog.has_news = True
-        if records.compression is Compression.ZSTD:
-            backlog.has_zstd = True
-        return receipt
+        return receipts
 
     # Rows of a table
 

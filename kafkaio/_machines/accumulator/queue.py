@@ -156,7 +156,10 @@ class ProduceBatch:
             parts = self.builder.build_parts(
                 self.identity.producer_id, self.identity.epoch, self.base_sequence
             )
-        self.wire_size = len(parts[0]) + len(parts[1])
+        first, rest = parts
+        self.wire_size = len(first) + len(rest)
+        if not rest:
+            return first
         return b"".join(parts) if self.wire_size < _VIEWED else parts
 
     def __repr__(self) -> str:

@@ -54,6 +54,8 @@ def story(codec: ModuleType, data: bytes) -> object:
     told += [type(fact) for fact in told]
     told.append(header.origin("orders", 3, 5))
     told.append(header.computed_checksum())
+    told.append(header.renumbered(0x12, 2**40, 7, 2**31 - 1, -1))
+    told.append(header.renumbered(0x12, 2**40, 7, 2**31 - 1, -1, whole=True))
     header.detach()
     told.append(header.computed_checksum())
     for position in (0, 61, len(data), len(data) + 1):

@@ -85,6 +85,7 @@ def test_only_the_header_is_new(
         producer_id=numbers[0], producer_epoch=numbers[1], base_sequence=numbers[2]
     )
 
+    assert b"".join(encoded.build_parts(*numbers)) == made
     batch = parsed(made)  # which checks the checksum
     assert made[61:] == data[61:]
     assert (batch.base_offset, batch.last_offset) == (0, len(plain_) - 1)
@@ -99,6 +100,24 @@ def test_only_the_header_is_new(
     # A batch that was made of it is as good as the first one.
     again = EncodedBatch(raw(with_base_offset(made, base, 9)))
     assert again.build()[61:] == data[61:]
+
+
+def test_the_records_of_a_large_batch_are_not_copied() -> None:
+    small, large = (
+        EncodedBatch(raw(batch_of([(5, None, b"v" * size, ())])))
+        for size in (1_000, 20_000)
+    )
+    first, rest = small.build_parts(7, 1, 5)
+    assert (first, rest) == (
+        small.build(producer_id=7, producer_epoch=1, base_sequence=5),
+        b"",
+    )
+    header, records = large.build_parts(7, 1, 5)
+    assert isinstance(records, memoryview)
+    assert header + records == large.build(
+        producer_id=7, producer_epoch=1, base_sequence=5
+    )
+    assert records.obj is large.build_parts(8, 2, 6)[1].obj
 
 
 @given(
