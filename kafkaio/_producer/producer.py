@@ -880,8 +880,8 @@ class Producer(Closeable, Generic[K_contra, V_contra]):
         ``producer`` is compressed anew by its broker.
 
         If the call is cancelled, nothing of a whole batch was taken in; of one that
-        goes the long way, or of several batches, a beginning may have been. An error
-        other than a time-out means that nothing was.
+        goes the long way, or of several batches, a beginning may have been. Batches
+        that cannot be decoded or are too large are found before anything is taken in.
 
         Args:
             batch: the batch, or batches for the same partition in their order.
