@@ -408,6 +408,19 @@ async def test_a_custom_partitioner_decides(make: MakeProducer, logs: Logs) -> N
     assert asked == [("orders", b"k", b"v", 3)]
 
 
+async def test_a_custom_partitioner_may_send(make: MakeProducer, logs: Logs) -> None:
+    written: list[Delivery] = []
+
+    def logging(topic: str, *_: object) -> int:
+        if topic == "orders":
+            written.append(producer.enqueue_nowait("one", b"to a topic new here"))
+        return 0
+
+    async with make(partitioner=logging) as producer:
+        await producer.send("orders", b"v")  # designated when metadata comes
+        await written[0]
+
+
 async def test_a_custom_partitioner_cannot_leave_the_topic(make: MakeProducer) -> None:
     async with make(partitioner=lambda *_: 9) as producer:
         with pytest.raises(ValueError, match="partitioner returned 9"):
