@@ -664,8 +664,8 @@ def mock_cluster(session: nox.Session) -> None:
 def embedded(session: nox.Session) -> None:
     """The whole suite on the embedded broker, Java's clients and tools included."""
     # No JVM of a broker takes the processor, and most of the time is spent in waits for
-    # sessions and locks to run out: there is room for seven workers on two cores.
-    on_brokers(session, "-n", "7", *session.posargs, KAFKAIO_KAFKA="embedded")
+    # sessions and locks to run out: there is room for six workers on two cores.
+    on_brokers(session, "-n", "6", *session.posargs, KAFKAIO_KAFKA="embedded")
 
 
 @nox.session

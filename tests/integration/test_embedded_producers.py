@@ -225,7 +225,13 @@ async def test_a_leader_that_hangs_leaves_room_for_others_at_once(
                 await producer.send(
                     "t", bytes(20_000), partition=others[number % len(others)]
                 )
-        assert producer.statistics().buffer.used_bytes > 300_000
+        # More than a partition may have that is known to hang. On a machine where the
+        # loop stood still for a second meanwhile, that is known.
+        now = asyncio.get_running_loop().time()
+        assert (
+            producer.statistics().buffer.used_bytes > 300_000
+            or producer._accumulator.share.is_stalled(TopicPartition("t", 0), now)
+        )
         await producer.close(timeout=0)
         await drop(waiting)
 
