@@ -262,7 +262,7 @@ class By(Enum):
     The seconds leave room for a busy machine: what is late is late by far.
     """
 
-    AT_ONCE = ("at once", 5.0)
+    AT_ONCE = ("at once", 15.0)
     PATIENCE = ("after five seconds at most", 8.0)
     API_TIMEOUT = ("after `default_api_timeout_ms`, or the call's own timeout", 8.0)
     DELIVERY = ("after `delivery_timeout_ms`", 8.0)

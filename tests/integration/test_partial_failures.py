@@ -24,11 +24,13 @@ from tests.integration.partial_failures import (
     RECORDS,
     SPARED,
     STRUCK,
+    By,
     Cell,
     Stage,
     page,
     stage,
 )
+from tests.support.patience import NEVER_MS
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -173,7 +175,10 @@ def wanted(fault: str) -> set[TopicPartition]:
 
 async def start(on: Stage, fault: str, cell: Cell) -> None:
     await FAULTS[fault](on)
-    consumer = on.consumer()
+    # What is there at once needs no limit, and a busy machine would reach a short one.
+    is_patient = cell.raises is None and cell.by is By.AT_ONCE
+    options = {"default_api_timeout_ms": NEVER_MS} if is_patient else {}
+    consumer = on.consumer(**options)
     outcome = await tried(consumer.start(), cell.by.seconds)
     errors: list[kafkaio.KafkaError] = []
     if cell.raises is None and outcome.error is None:
