@@ -495,8 +495,8 @@ class Placement:
         self._backlog.has_news = True
         # A lease places records by the number of partitions, which may have changed.
         self._budget.end_leases()
-        # A copy: a partitioner of the user's may send to a topic that is new here, as one
-        # does that logs to Kafka.
+        # A copy: a partitioner of the user's may send to a topic that is new here, as
+        # one does that logs to Kafka.
         topics = list(self._backlog.topics.values())
         for topic in topics:
             topic.sticky.left -= self._open_batches.unstick(topic.name)
