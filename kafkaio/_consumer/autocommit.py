@@ -227,10 +227,10 @@ class AutoCommitter:
             KafkaError: something could not be committed.
         """
         for _ in range(2):
-            if not self.has_work or (left := by - now()) <= 0:
+            if not self.has_work:
                 return
             commit = self.due(partitions)
-            await self._commit(commit, left, doubt)
+            await self._commit(commit, by - now(), doubt)
             self.superseded(commit.offsets)
 
     def _forget_committed(self, partitions: Collection[TopicPartition]) -> None:

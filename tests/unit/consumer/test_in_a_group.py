@@ -95,6 +95,18 @@ async def test_one_member_reads_all(
     assert sum(offsets(group).values()) == 5  # all but the one handed out last
 
 
+async def test_a_release_that_has_no_time_for_its_commit_says_so(
+    group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+):
+    logs.append(*ORDERS[0], b"x", b"y")
+    loop = asyncio.get_running_loop()
+    async with make(**MEMBER) as consumer:
+        assert [(await anext(consumer)).value for _ in range(2)] == [b"x", b"y"]
+        with pytest.raises(RequestTimeout):
+            await consumer._core.settle_commits({ORDERS[0]}, loop.time() - 1)
+    assert offsets(group)[ORDERS[0]] == 1  # all but the one handed out last
+
+
 async def test_nothing_is_read_twice_when_partitions_move(
     group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ):
