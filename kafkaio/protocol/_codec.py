@@ -184,11 +184,13 @@ def decode_in_slices(
         UnsupportedVersion: if the class has no such version.
         ProtocolError: if the bytes are not such a message, or it takes more memory.
     """
-    end = len(data)
+    end, done = len(data), None
+    decoder = _SLICED.get((message, version))
     try:
-        done = _interpret(message, version, data, position, max_memory)
+        if decoder is None:
+            done = _interpret(message, version, data, position, max_memory)
         if done is None:
-            decoder = _sliced_decoder(message, version)
+            decoder = decoder or _compile_sliced(message, version)
             done = yield from decoder(data, position, end, max_memory)
     except MALFORMED as error:
         raise unreadable(message, version, end, error) from error
@@ -207,9 +209,7 @@ def _interpret(
     The first answer to a Fetch is one. Returns None if the interpreter is exhausted
     before the end of the message, or might fill too much memory until then.
     """
-    key = message, version
-    is_compiled = key in _SLICED or key in _DECODERS
-    if is_compiled or max_memory < FILLED + len(data):
+    if (message, version) in _DECODERS or max_memory < FILLED + len(data):
         return None
     try:
         return _reader(message, version).decode(data, position, len(data))
@@ -217,13 +217,11 @@ def _interpret(
         return None
 
 
-def _sliced_decoder(message: type[Message], version: int) -> SlicedDecoder:
-    decoder = _SLICED.get((message, version))
-    if decoder is None:
-        from kafkaio.protocol._decoder import compile_sliced_decoder  # large ones only
+def _compile_sliced(message: type[Message], version: int) -> SlicedDecoder:
+    from kafkaio.protocol._decoder import compile_sliced_decoder  # large ones only
 
-        check_version(message, version)
-        decoder = _SLICED[message, version] = compile_sliced_decoder(message, version)
+    check_version(message, version)
+    decoder = _SLICED[message, version] = compile_sliced_decoder(message, version)
     return decoder
 
 
