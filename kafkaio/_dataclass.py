@@ -464,7 +464,7 @@ def _setstate(maker: _Maker) -> object:
 
 
 def _match_args(maker: _Maker) -> object:
-    return tuple(f.name for f in maker.fields() if f.init and not f.kw_only)
+    return tuple(maker.steps()[0])
 
 
 _BY_NAME: dict[str, Callable[[_Maker], object]] = {

@@ -250,13 +250,10 @@ class EncodedBatch:
         partition_leader_epoch: int = -1,
     ) -> bytes:
         """Return the batch, with the producer's state in its header."""
-        return self._batch.renumbered(
-            self._attributes,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            partition_leader_epoch,
-            whole=True,
+        return b"".join(
+            self.build_parts(
+                producer_id, producer_epoch, base_sequence, partition_leader_epoch
+            )
         )
 
     def build_parts(
