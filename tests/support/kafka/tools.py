@@ -5,7 +5,7 @@ import functools
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, TypeAlias
@@ -15,6 +15,7 @@ import anyio.to_thread
 from anyio.abc import Process
 
 from kafkaio._public import public
+from kafkaio.testing._broker.lock import DirectoryLock
 from kafkaio.testing.kafka._jars import fetch_jars, pinned
 from kafkaio.testing.kafka._java import ClassArchive, Java, find_java
 from kafkaio.testing.kafka._releases import Release
@@ -92,9 +93,15 @@ def archive_classes(java: Java, classpath: tuple[Path, ...]) -> None:
     """
     archive = ClassArchive(java, classpath, _SMALL)
     archive.path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch, _alone(archive.path) as is_alone:
+    lock = DirectoryLock(archive.path.parent)
+    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
+        try:
+            lock.acquire()
+        except OSError:
+            return
+        stack.callback(lock.release)
         output = Path(scratch, "classes")
-        if is_alone and (flags := archive.train_flags(output)):
+        if flags := archive.train_flags(output):
             # It finds no broker and ends; until then it loads what all clients load.
             nobody = ("--bootstrap-server", "127.0.0.1:1", "--topic", "t")
             command = java_command(
@@ -103,23 +110,6 @@ def archive_classes(java: Java, classpath: tuple[Path, ...]) -> None:
             command[1:1] = flags
             subprocess.run(command, capture_output=True, timeout=HANGS, check=False)
             archive.keep(output)
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[bool]:
-    """Whether no other process is in this block for a path; it does not wait."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield False
-        return
-    with path.with_suffix(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
 
 
 async def run_release_tool(

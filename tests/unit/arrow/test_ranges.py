@@ -41,10 +41,8 @@ from kafkaio.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from kafkaio.protocol.messages.fetch import (
-    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    PartitionData,
 )
 from kafkaio.protocol.messages.list_offsets import ListOffsetsRequest
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
@@ -59,7 +57,7 @@ from kafkaio.testing import (
 )
 from kafkaio.types import OffsetRange, TopicPartition
 from tests.fakes.broker import DEFAULT, DISCONNECT, HANG, FakeCluster, Outcome
-from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.consumer.fake_log import FakeLogs, naming_follower
 from tests.unit.records.test_legacy import message
 from tests.virtual_loop import VirtualClockLoop
 
@@ -411,12 +409,7 @@ class TestFetching:
         fill(logs)
 
         def refer(node: Any, header: Any, request: Any) -> FetchResponse:
-            topic = request.topics[0]
-            data = PartitionData(preferred_read_replica=2, high_watermark=5)
-            topics = [
-                FetchableTopicResponse(topic_id=topic.topic_id, partitions=[data])
-            ]
-            return FetchResponse(responses=topics)
+            return naming_follower(cluster, request)
 
         cluster.on(ApiKey.FETCH, refer, node=0, times=1)
         async with client_of(cluster, client_rack="r") as client:
@@ -437,10 +430,7 @@ class TestFetching:
         def refer(node: Any, header: Any, request: Any) -> Outcome:
             if not request.rack_id:
                 return DEFAULT
-            topic_id = request.topics[0].topic_id
-            data = PartitionData(preferred_read_replica=2, high_watermark=5)
-            topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
-            return FetchResponse(responses=topics)
+            return naming_follower(cluster, request)
 
         def refuse(node: Any, header: Any, request: Any) -> FetchResponse:
             return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)

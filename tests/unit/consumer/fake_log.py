@@ -13,6 +13,7 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
+    FetchRequest,
     FetchResponse,
     PartitionData,
 )
@@ -38,6 +39,15 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from tests.fakes.broker import FakeCluster, FakeNode
+
+
+def naming_follower(cluster: FakeCluster, request: FetchRequest) -> FetchResponse:
+    """The answer of a leader that names node 2 as nearer (KIP-392), to be read from."""
+    data = PartitionData(preferred_read_replica=2, high_watermark=5)
+    topic = FetchableTopicResponse(
+        topic_id=cluster.topics["one"].topic_id, partitions=[data]
+    )
+    return FetchResponse(session_id=request.session_id, responses=[topic])
 
 
 class Log:

@@ -32,7 +32,7 @@ from kafkaio.protocol.messages.list_offsets import ListOffsetsResponse
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import DEFAULT, DISCONNECT, HANG, FakeCluster, Outcome
 from tests.unit.consumer.conftest import MakeConsumer
-from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.consumer.fake_log import FakeLogs, naming_follower
 from tests.unit.records.test_legacy import message
 from tests.virtual_loop import VirtualClockLoop
 
@@ -618,10 +618,7 @@ async def test_a_replica_that_a_broker_names_is_read_from(
     fill(logs)
 
     def refer(node: Any, header: Any, request: Any) -> FetchResponse:
-        topic = request.topics[0]
-        data = PartitionData(preferred_read_replica=2, high_watermark=5)
-        topics = [FetchableTopicResponse(topic_id=topic.topic_id, partitions=[data])]
-        return FetchResponse(responses=topics)
+        return naming_follower(cluster, request)
 
     cluster.on(ApiKey.FETCH, refer, node=0, times=1)
     async with make(**FIRST) as consumer:
@@ -640,10 +637,7 @@ async def test_a_replica_that_does_not_answer_is_left(
     def refer(node: Any, header: Any, request: Any) -> Outcome:
         if not request.rack_id:
             return DEFAULT
-        topic_id = cluster.topics["one"].topic_id
-        data = PartitionData(preferred_read_replica=2, high_watermark=5)
-        topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
-        return FetchResponse(session_id=request.session_id, responses=topics)
+        return naming_follower(cluster, request)
 
     cluster.on(ApiKey.FETCH, refer, node=0)
     cluster.on(ApiKey.FETCH, failure, node=2)
@@ -667,10 +661,7 @@ async def test_a_leader_of_later_is_read_from_when_its_replica_is_left(
     fill(logs)
 
     def refer(node: Any, header: Any, request: Any) -> FetchResponse:
-        topic_id = cluster.topics["one"].topic_id
-        data = PartitionData(preferred_read_replica=2, high_watermark=5)
-        topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
-        return FetchResponse(session_id=request.session_id, responses=topics)
+        return naming_follower(cluster, request)
 
     cluster.on(ApiKey.FETCH, refer, node=0)
     leader = cluster.leader
