@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -120,7 +120,7 @@ async def share_heartbeat(
         ),
         to=GroupCoordinator(group),
     )
-    assert answer.error_code == E.NONE, answer.error_message
+    assert answer.error_code == E.NONE, (E(answer.error_code), answer.error_message)
     return answer
 
 
@@ -156,24 +156,46 @@ class StreamsMember:
         self._standby: Tasks = ()
         self._warmup: Tasks = ()
 
-    async def beat(self, epoch: int | None = None, **more: object) -> None:
+    async def join(self, **more: object) -> None:
+        """Send the first heartbeat, and take over what it is answered.
+
+        A member with a user endpoint may join before the coordinator knows the topics
+        of the topology. Kafka 4.4 fails then, and adds no member: `StreamsGroup` looks
+        for the partitions of the topics without asking whether they are known.
+
+        Args:
+            **more: fields of the request.
+        """
+        answer = await self._send(0, more)
+        async with asyncio.timeout(HANGS):
+            while answer.error_code == E.UNKNOWN_SERVER_ERROR:
+                answer = await self._send(0, more)
+        self._take(answer)
+
+    async def beat(self, epoch: int | None = None) -> None:
         """Send a heartbeat, and take over what it is answered.
 
         Args:
             epoch: the epoch to send: -1 leaves the group.
-            **more: other fields of the request.
         """
+        self._take(await self._send(self.epoch if epoch is None else epoch, {}))
+
+    async def _send(
+        self, epoch: int, more: Mapping[str, object]
+    ) -> streams_api.StreamsGroupHeartbeatResponse:
         request = streams_api.StreamsGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self.member_id,
-            member_epoch=self.epoch if epoch is None else epoch,
+            member_epoch=epoch,
             active_tasks=list(self.active),
             standby_tasks=list(self._standby),
             warmup_tasks=list(self._warmup),
             **more,  # type: ignore[arg-type]  # fields of the message
         )
-        answer = await self._client.request(request, to=GroupCoordinator(self._group))
-        assert answer.error_code == E.NONE, answer.error_message
+        return await self._client.request(request, to=GroupCoordinator(self._group))
+
+    def _take(self, answer: streams_api.StreamsGroupHeartbeatResponse) -> None:
+        assert answer.error_code == E.NONE, (E(answer.error_code), answer.error_message)
         self.epoch = answer.member_epoch
         self.active = _owned(self.active, answer.active_tasks)
         self._standby = _owned(self._standby, answer.standby_tasks)

@@ -524,7 +524,7 @@ async def streams_joined(
     await admin.incremental_alter_configs({resource: changes})
     members = [StreamsMember(client, group) for _ in range(2)]
     for number, member in enumerate(members):
-        await member.beat(
+        await member.join(
             topology=topology(topic, group),
             process_id=f"process-{number}",
             rack_id=f"rack-{number}",

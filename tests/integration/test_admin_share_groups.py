@@ -167,7 +167,7 @@ async def test_a_streams_group(
 ) -> None:
     source, member = cluster_topic(partitions=2), StreamsMember(client, group)
     tps = [TopicPartition(source, number) for number in range(2)]
-    await member.beat(
+    await member.join(
         topology=streams_api.Topology(
             epoch=3,
             subtopologies=[
