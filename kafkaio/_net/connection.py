@@ -289,6 +289,21 @@ class Connection:
             f"{seconds:.1f} s"
         )
 
+    def why_full(self, most: int) -> str:
+        """Why nothing more should be sent now, for error messages; empty if it may be.
+
+        Args:
+            most: bytes that may wait to be sent.
+        """
+        unsent = self._pipeline.held_bytes + self._unsent
+        if unsent <= most:
+            return ""
+        return f"{self._peer} has not taken {unsent} bytes that were sent before"
+
+    @property
+    def _unsent(self) -> int:
+        return 0 if self._transport is None else self._transport.unsent
+
     def statistics(self) -> ConnectionStatistics:
         """The connection as it is now."""
         transport = self._transport
@@ -302,7 +317,7 @@ class Connection:
             requests=self._requests,
             bytes_sent=self._pipeline.written,
             bytes_received=0 if transport is None else transport.received,
-            bytes_unsent=0 if transport is None else transport.unsent,
+            bytes_unsent=self._unsent,
             throttled=self.throttled,
             session_left=self._session_left(),
         )

@@ -53,6 +53,8 @@ _WITH_ZSTD = 7
 _NEVER = float("inf")
 #: Seconds between two checks for topics that are no longer written to.
 _TOPICS_INTERVAL = 1.0
+#: Seconds after which a connection that is full (``acks=0``) is checked again.
+_FULL_INTERVAL = 0.005
 
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -304,7 +306,7 @@ class Sender:
         connection = self._cluster.ready_connection(
             queue.leader, ConnectionClass.PRODUCE
         )
-        if connection is None:
+        if connection is None or (not self._acks and self._is_full(connection, at)):
             return False
         backlog.has_news = False
         self._open_batches.taken = 0
@@ -419,10 +421,27 @@ class Sender:
                 self._opening.add(node)
                 self._start(partial(self._open, node), f"producer to node {node}")
             return False
+        if not self._acks and self._is_full(connection, at):
+            return False
         batches = self._outbox.drain(node, at)
         if not batches:
             return False
         self._send(connection, batches, at)
+        return True
+
+    def _is_full(self, connection: Connection, at: float) -> bool:
+        """Whether a broker reads more slowly than records without an answer come.
+
+        With ``acks=0`` no request is in flight, and no record waits for its answer. So
+        this alone keeps the records that a broker has not taken from growing without
+        a bound: one that hangs, or that enforces a quota, reads nothing.
+        """
+        config = self._config
+        why = connection.why_full(min(config.max_request_size, config.buffer_memory))
+        if not why:
+            return False
+        self._outbox.note_cause(connection.node_id, RequestTimeout(why))
+        self._timer.set(at + _FULL_INTERVAL)
         return True
 
     def _send(

@@ -353,11 +353,18 @@ class FakeCluster:
             if conversation.node.node_id == node:
                 conversation.transport.stall()
 
+    def deafen(self, node: int) -> None:
+        """Let a node read nothing more from its present connections."""
+        for conversation in self._conversations:
+            if conversation.node.node_id == node:
+                conversation.client.stall()
+
     def flow(self, node: int) -> None:
-        """End a stall; what was held up arrives."""
+        """End a stall, and deafness; what was held up arrives."""
         for conversation in self._conversations:
             if conversation.node.node_id == node:
                 conversation.transport.flow()
+                conversation.client.flow()
 
     # ---- state -----------------------------------------------------------------------
 
@@ -603,6 +610,13 @@ class _Conversation:
         self.task: asyncio.Task[None] | None = None
         self._frames: deque[Buffer] = deque()
         self._hangs = False
+
+    @property
+    def client(self) -> MemoryTransport:
+        """The other end."""
+        peer = self.transport._peer
+        assert peer is not None
+        return peer
 
     def frame_received(self, frame: Buffer) -> None:
         self._frames.append(frame)

@@ -158,6 +158,11 @@ class Pipeline:
         """How many requests are held back."""
         return len(self._held)
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the requests that are held back."""
+        return sum(_size(parts) for _, parts in self._held)
+
     # ---- requests --------------------------------------------------------------------
 
     def kind(

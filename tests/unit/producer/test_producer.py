@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import re
+from contextlib import suppress
 from pydoc import plain, render_doc
 from typing import Any
 
@@ -648,6 +649,43 @@ async def test_room_that_sending_alone_makes_is_given_out(
         )
         assert elapsed() - start < 1
     assert [len(logs.log("orders", n).values) for n in range(3)] == [4] * 3
+
+
+async def test_without_acks_a_broker_that_reads_nothing_fills_the_buffer_alone(
+    make: MakeProducer, cluster: FakeCluster, logs: Logs
+) -> None:
+    memory = 4_000_000
+    async with make(acks=0, buffer_memory=memory, max_block_ms=500) as producer:
+        for partition in (0, 1):
+            await producer.send("orders", b"first", partition=partition)
+        cluster.deafen(0)
+        for _ in range(60):  # 6 MB: more than the buffer has
+            with suppress(KafkaTimeout):
+                await producer.enqueue("orders", b"v" * 100_000, partition=0)
+        connections = producer._cluster.statistics().connections
+        unsent = sum(one.bytes_unsent for one in connections)
+        assert 0 < unsent < memory
+        assert producer.statistics().room_timeouts
+        await producer.send("orders", b"next", partition=1)
+        cluster.flow(0)
+        await producer.flush()
+    values = logs.values("orders", 0)
+    assert len(values) == 1 + 60 - producer.statistics().room_timeouts
+    assert logs.values("orders", 1) == [b"first", b"next"]
+
+
+async def test_without_acks_records_expire_that_a_broker_does_not_read(
+    make: MakeProducer, cluster: FakeCluster
+) -> None:
+    async with make(acks=0, delivery_timeout_ms=30_100) as producer:
+        await producer.send("one", b"first")
+        cluster.deafen(0)
+        start = elapsed()
+        for _ in range(15):
+            delivery = await producer.enqueue("one", b"v" * 100_000)
+        with pytest.raises(DeliveryTimeout, match=r"has not taken \d+ bytes"):
+            await delivery
+        assert elapsed() - start == pytest.approx(30.1, abs=0.1)
 
 
 async def test_waiting_for_room_ends_after_max_block(
