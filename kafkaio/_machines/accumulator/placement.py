@@ -102,7 +102,8 @@ class Chooser:
         Raises:
             ArgumentValueError: the custom partitioner did not return a partition of
                 the topic.
-            Exception: the custom partitioner raised it.
+            KafkaError: it raised what is not an Exception, such as a CancelledError.
+            Exception: it raised it.
         """
         _, key, value, _ = record
         if self._custom is not None:
@@ -119,7 +120,14 @@ class Chooser:
         value: bytes | None,
     ) -> int:
         count = topic.partition_count
-        chosen = custom(topic.name, key, value, count)
+        try:
+            chosen = custom(topic.name, key, value, count)
+        except (Exception, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            # A future that it asks may have been cancelled. Raised on, that would look
+            # like the end of the caller's task, or of the one that has fetched metadata.
+            raise KafkaError(f"the partitioner raised {error!r}") from error
         if type(chosen) is not int or not 0 <= chosen < count:
             raise ArgumentValueError(
                 f"the partitioner returned {chosen!r} for topic {topic.name!r}, "

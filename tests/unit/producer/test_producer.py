@@ -27,6 +27,7 @@ from kafkaio.errors import (
     DeliveryTimeout,
     InternalError,
     InvalidTopic,
+    KafkaError,
     KafkaTimeout,
     RecordTooLarge,
     UnknownTopicOrPartition,
@@ -420,6 +421,29 @@ async def test_a_custom_partitioner_may_send(make: MakeProducer, logs: Logs) -> 
     async with make(partitioner=logging) as producer:
         await producer.send("orders", b"v")  # designated when metadata comes
         await written[0]
+
+
+async def test_a_partitioner_cannot_cancel_the_producer(
+    make: MakeProducer, logs: Logs
+) -> None:
+    asked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    asked.cancel()
+
+    def asking(topic: str, key: bytes | None, *_: object) -> int:
+        return asked.result() if key == b"ask" else 0
+
+    async with make(partitioner=asking) as producer:
+        # First while the metadata is on its way, then at once.
+        for _ in range(2):
+            sent = await asyncio.gather(
+                producer.send("one", b"before"),
+                producer.send("one", b"v", key=b"ask"),
+                producer.send("one", b"after"),
+                return_exceptions=True,
+            )
+            assert isinstance(sent[1], KafkaError)
+            assert isinstance(sent[1].__cause__, asyncio.CancelledError)
+    assert logs.values("one") == [b"before", b"after"] * 2
 
 
 async def test_a_custom_partitioner_cannot_leave_the_topic(make: MakeProducer) -> None:
