@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeAlias
 from kafkaio._dataclass import dataclass
 from kafkaio._named_tuple import NamedTuple
 from kafkaio._public import public
+from kafkaio._runtime.scopes import Cancelled
 from kafkaio.types import Headers, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -763,7 +764,7 @@ def _injecting(
             headers = before(topic, headers)
         try:
             return inject(topic, headers)
-        except Exception as error:  # noqa: BLE001  (see the class)
+        except (Exception, Cancelled) as error:  # noqa: BLE001  (see the class)
             _report_failure("inject", error)
             return headers
 
@@ -794,7 +795,7 @@ def _within(handling: Handling, before: Handling | None) -> Handling:
 def _try(call: Callable[[], object]) -> None:
     try:
         call()
-    except Exception as error:  # noqa: BLE001  (see the class)
+    except (Exception, Cancelled) as error:  # noqa: BLE001  (see the class)
         _report_failure("handling", error)
 
 
@@ -803,13 +804,13 @@ def _contained(method: Callable[P, object], name: str) -> Callable[P, None]:
     def notify(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             method(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001  (see the class)
+        except (Exception, Cancelled) as error:  # noqa: BLE001  (see the class)
             _report_failure(name, error)
 
     return notify
 
 
-def _report_failure(name: str, error: Exception) -> None:
+def _report_failure(name: str, error: BaseException) -> None:
     asyncio.get_running_loop().call_exception_handler(
         {"message": f"observer failed in {name}", "exception": error}
     )

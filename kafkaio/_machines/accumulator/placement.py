@@ -126,7 +126,7 @@ class Chooser:
             raise
         except BaseException as error:
             # A future that it asks may have been cancelled. Raised on, that would look
-            # like the end of the caller's task, or of the one that has fetched metadata.
+            # like the end of the caller's task, or of the one that fetched metadata.
             raise KafkaError(f"the partitioner raised {error!r}") from error
         if type(chosen) is not int or not 0 <= chosen < count:
             raise ArgumentValueError(
