@@ -451,7 +451,7 @@ class Sender:
         exchange: Exchange | None = None
         try:
             if self._has_zstd or self._backlog.has_zstd:
-                self._check_codec(connection, batches)
+                batches = self._decodable(connection, batches)
             exchange = self._filled(batches)
             self._submit(connection, batches, exchange)
         except KafkaError as error:
@@ -526,14 +526,27 @@ class Sender:
             )
         return highest
 
-    def _check_codec(self, connection: Connection, batches: list[ProduceBatch]) -> None:
+    def _decodable(
+        self, connection: Connection, batches: list[ProduceBatch]
+    ) -> list[ProduceBatch]:
+        """Return the batches whose codec the broker knows; the others fail.
+
+        Raises:
+            UnsupportedVersion: it knows that of none.
+        """
         version = connection.versions.usable(ProduceRequest)
-        if version < _WITH_ZSTD and (self._has_zstd or _has_zstd(batches)):
-            connection.versions.miss(ProduceRequest.API_KEY)
-            raise UnsupportedVersion(
-                f"broker {connection.node_id} knows Produce up to version {version}; "
-                f"compression_type='zstd' needs {_WITH_ZSTD} (Kafka 2.1)"
-            )
+        unknown = [it for it in batches if it.builder.compression is Compression.ZSTD]
+        if version >= _WITH_ZSTD or not unknown:
+            return batches
+        connection.versions.miss(ProduceRequest.API_KEY)
+        error = UnsupportedVersion(
+            f"broker {connection.node_id} knows Produce up to version {version}; "
+            f"compression_type='zstd' needs {_WITH_ZSTD} (Kafka 2.1)"
+        )
+        if len(unknown) == len(batches):
+            raise error
+        self._outcomes.unanswered(unknown, error)
+        return [batch for batch in batches if batch not in unknown]
 
     def _filled(self, batches: list[ProduceBatch]) -> Exchange:
         """Return a request with batches; if it is only one, in the request kept."""
@@ -724,7 +737,3 @@ class _ProduceReply:
 
 def _nothing() -> None:
     pass
-
-
-def _has_zstd(batches: list[ProduceBatch]) -> bool:
-    return any(batch.builder.compression is Compression.ZSTD for batch in batches)

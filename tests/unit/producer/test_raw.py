@@ -100,6 +100,27 @@ async def test_zstd_wants_a_broker_that_knows_it(
     assert [batch.base_sequence for batch in logs.log("one").batches] == [0]
 
 
+async def test_what_a_broker_does_not_know_keeps_no_other_batch_from_it(
+    make: MakeProducer, cluster: FakeCluster, logs: Logs
+) -> None:
+    cluster.limit_version(ApiKey.PRODUCE, 6)
+    async with make() as producer:
+        # Both topics are led by one broker, and what follows goes into one request.
+        await asyncio.gather(
+            producer.send("one", b"first"),
+            producer.send("orders", b"first", partition=0),
+        )
+        other = producer.enqueue_nowait("orders", b"other", partition=0)
+        batches = [numbered(3, Compression.ZSTD), numbered(1, Compression.LZ4)]
+        mixed = await producer.enqueue_raw(batches, "one", 0)
+        assert (await other).offset == 1
+        with pytest.raises(kafkaio.DeliveriesFailed) as failed:
+            await mixed
+    assert [*failed.value.failures] == [0, 1, 2]
+    assert logs.values("one") == [b"first", b"0"]
+    assert logs.values("orders", 0) == [b"first", b"other"]
+
+
 async def test_numbers_wrap_around(
     make: MakeProducer, cluster: FakeCluster, logs: Logs
 ) -> None:
