@@ -289,20 +289,20 @@ class Connection:
             f"{seconds:.1f} s"
         )
 
-    def why_full(self, most: int) -> str:
-        """Why nothing more should be sent now, for error messages; empty if it may be.
-
-        Args:
-            most: bytes that may wait to be sent.
-        """
-        unsent = self._pipeline.held_bytes + self._unsent
-        if unsent <= most:
-            return ""
-        return f"{self._peer} has not taken {unsent} bytes that were sent before"
+    @property
+    def submitted(self) -> int:
+        """Bytes of all requests so far, those held back included."""
+        return self._pipeline.written + self._pipeline.held_bytes
 
     @property
-    def _unsent(self) -> int:
-        return 0 if self._transport is None else self._transport.unsent
+    def unsent(self) -> int:
+        """Bytes that the operating system has not taken, those held back included."""
+        unsent = 0 if self._transport is None else self._transport.unsent
+        return unsent + self._pipeline.held_bytes
+
+    def why_unsent(self) -> str:
+        """Why a request has not left, for error messages."""
+        return f"{self._peer} has not taken {self.unsent} bytes that were sent to it"
 
     def statistics(self) -> ConnectionStatistics:
         """The connection as it is now."""
@@ -317,7 +317,7 @@ class Connection:
             requests=self._requests,
             bytes_sent=self._pipeline.written,
             bytes_received=0 if transport is None else transport.received,
-            bytes_unsent=self._unsent,
+            bytes_unsent=0 if transport is None else transport.unsent,
             throttled=self.throttled,
             session_left=self._session_left(),
         )

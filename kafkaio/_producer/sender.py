@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.retry import RetryPolicy
@@ -47,14 +47,15 @@ from kafkaio.errors import (
 from kafkaio.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kafkaio.types import TopicPartition
 
+if TYPE_CHECKING:
+    from kafkaio._producer.oneway import OnewayRequests
+
 #: Brokers that know zstd know this version of Produce (KIP-110).
 _WITH_ZSTD = 7
 
 _NEVER = float("inf")
 #: Seconds between two checks for topics that are no longer written to.
 _TOPICS_INTERVAL = 1.0
-#: Seconds after which a connection that is full (``acks=0``) is checked again.
-_FULL_INTERVAL = 0.005
 
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -111,7 +112,7 @@ class Sender:
         "_backoff", "_check_topics_at", "_cluster", "_compresses", "_config",
         "_failed", "_failure", "_gate", "_has_others", "_has_zstd", "_held",
         "_identity", "_is_obtaining", "_is_scheduled", "_is_stopping", "_loop",
-        "_on_idle", "_on_wire", "_open_batches", "_opening", "_outbox",
+        "_on_idle", "_on_wire", "_oneway", "_open_batches", "_opening", "_outbox",
         "_outcomes", "_request_timeout", "_scopes", "_space", "_timer",
         "_topic_max_idle", "_transaction", "_watched", "on_end",
     )  # fmt: skip
@@ -127,9 +128,8 @@ class Sender:
     ) -> None:
         self._transaction = transaction
         if transaction is not None:
-            accumulator.placement.on_failed = partial(
-                transaction.failed, harm=Harm.ABORT
-            )
+            failed = partial(transaction.failed, harm=Harm.ABORT)
+            accumulator.placement.on_failed = failed
         accumulator.placement.on_missing = self._report_missing
         accumulator.placement.why_undescribed = cluster.why_undescribed
         self._cluster = cluster
@@ -156,10 +156,11 @@ class Sender:
         self._is_scheduled = False
         # Requests without an answer yet, and whether other batches began meanwhile; if
         # so, the next record is not sent alone (`batch_begun`).
-        self._on_wire = 0
+        self._on_wire, self._has_others = 0, False
         # Requests that were submitted while a throttle held them back.
         self._held: list[tuple[Connection, _ProduceReply]] = []
-        self._has_others = False
+        # Requests without an answer that have not left; None while there were none.
+        self._oneway: OnewayRequests | None = None
         self._failed = Wakeup()
         # Fires no later than needed. An early call checks in vain, which costs less
         # than a timer that is set again with every request.
@@ -269,6 +270,9 @@ class Sender:
         try:
             if at >= self._backlog.expires_at:
                 self._expire(at)
+            if self._oneway is not None:
+                self._oneway.check(at)
+                self._timer.set(self._oneway.check_at(at))
             self._outbox.is_urgent = space.is_awaited and space.grant()
             if at >= self._check_topics_at or self._backlog.has_new_topic:
                 self._watch_topics(at)
@@ -306,7 +310,7 @@ class Sender:
         connection = self._cluster.ready_connection(
             queue.leader, ConnectionClass.PRODUCE
         )
-        if connection is None or (not self._acks and self._is_full(connection, at)):
+        if connection is None:
             return False
         backlog.has_news = False
         self._open_batches.taken = 0
@@ -421,27 +425,10 @@ class Sender:
                 self._opening.add(node)
                 self._start(partial(self._open, node), f"producer to node {node}")
             return False
-        if not self._acks and self._is_full(connection, at):
-            return False
         batches = self._outbox.drain(node, at)
         if not batches:
             return False
         self._send(connection, batches, at)
-        return True
-
-    def _is_full(self, connection: Connection, at: float) -> bool:
-        """Whether a broker reads more slowly than records without an answer come.
-
-        With ``acks=0`` no request is in flight, and no record waits for its answer. So
-        this alone keeps the records that a broker has not taken from growing without
-        a bound: one that hangs, or that enforces a quota, reads nothing.
-        """
-        config = self._config
-        why = connection.why_full(min(config.max_request_size, config.buffer_memory))
-        if not why:
-            return False
-        self._outbox.note_cause(connection.node_id, RequestTimeout(why))
-        self._timer.set(at + _FULL_INTERVAL)
         return True
 
     def _send(
@@ -489,12 +476,11 @@ class Sender:
             state.met(connection.round_trip)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
-            state.ended(at, state.latest)
-            self._availability.node_answered(node)
-            self._outcomes.unacknowledged(node, batches)
-            return
         self._on_wire += 1
         in_flight = _ProduceReply(self, node, batches, exchange, state.latest)
+        if request.acks == 0:
+            self._sent_oneway(connection, in_flight, at)
+            return
         if held:
             self._held.append((connection, in_flight))
         connection.submit_to(
@@ -504,6 +490,30 @@ class Sender:
             max_version=max_version,
             last=exchange.answer,
         )
+
+    def _sent_oneway(
+        self, connection: Connection, in_flight: _ProduceReply, at: float
+    ) -> None:
+        if not connection.unsent:
+            in_flight.set_sent()
+            return
+        if self._oneway is None:
+            # Imported late: few producers need it.
+            from kafkaio._producer.oneway import OnewayRequests
+
+            self._oneway = OnewayRequests(self._request_timeout)
+        for batch in in_flight.batches:
+            batch.held = connection.why_unsent()
+        self._oneway.add(connection, in_flight, at)
+        self._timer.set(self._oneway.check_at(at))
+
+    def sent(self, reply: _ProduceReply) -> None:
+        """Complete the batches of a request that has no answer, and has left."""
+        self._on_wire -= 1
+        node = reply.node
+        self._availability.nodes[node].ended(self._loop.time(), reply.flight)
+        self._availability.node_answered(node)
+        self._outcomes.unacknowledged(node, reply.batches)
 
     @staticmethod
     def _join(
@@ -728,6 +738,11 @@ class _ProduceReply:
         """Take the answer."""
         self.is_answered = True
         self._sender.answered(self, response)
+
+    def set_sent(self) -> None:
+        """Note that the request, which has no answer, has left."""
+        self.is_answered = True
+        self._sender.sent(self)
 
     def set_exception(self, error: Exception) -> None:
         """Take the error that stands for the answer."""

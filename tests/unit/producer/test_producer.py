@@ -675,7 +675,7 @@ async def test_room_that_sending_alone_makes_is_given_out(
     assert [len(logs.log("orders", n).values) for n in range(3)] == [4] * 3
 
 
-async def test_without_acks_a_broker_that_reads_nothing_fills_the_buffer_alone(
+async def test_without_acks_records_wait_in_the_buffer_for_a_broker_that_reads_nothing(
     make: MakeProducer, cluster: FakeCluster, logs: Logs
 ) -> None:
     memory = 4_000_000
@@ -688,9 +688,10 @@ async def test_without_acks_a_broker_that_reads_nothing_fills_the_buffer_alone(
                 await producer.enqueue("orders", b"v" * 100_000, partition=0)
         connections = producer._cluster.statistics().connections
         unsent = sum(one.bytes_unsent for one in connections)
-        assert 0 < unsent < memory
-        assert producer.statistics().room_timeouts
+        assert 0 < unsent < producer.statistics().buffer.used_bytes < memory
         await producer.send("orders", b"next", partition=1)
+        with pytest.raises(KafkaTimeout, match="on the wire"):
+            await producer.flush(timeout=0.1)
         cluster.flow(0)
         await producer.flush()
     values = logs.values("orders", 0)
@@ -698,18 +699,28 @@ async def test_without_acks_a_broker_that_reads_nothing_fills_the_buffer_alone(
     assert logs.values("orders", 1) == [b"first", b"next"]
 
 
-async def test_without_acks_records_expire_that_a_broker_does_not_read(
-    make: MakeProducer, cluster: FakeCluster
+async def test_without_acks_a_broker_that_reads_nothing_is_left(
+    make: MakeProducer, cluster: FakeCluster, logs: Logs
 ) -> None:
-    async with make(acks=0, delivery_timeout_ms=30_100) as producer:
+    async with make(acks=0) as producer:
         await producer.send("one", b"first")
         cluster.deafen(0)
         start = elapsed()
-        for _ in range(15):
-            delivery = await producer.enqueue("one", b"v" * 100_000)
+        await producer.send("one", b"next")  # again, on another connection
+        assert elapsed() - start == pytest.approx(30, abs=0.2)
+        assert producer.statistics().buffer.used_bytes == 0
+    assert logs.values("one") == [b"first", b"next"]
+
+
+async def test_without_acks_records_expire_that_a_broker_does_not_read(
+    make: MakeProducer, cluster: FakeCluster
+) -> None:
+    limits = {"request_timeout_ms": 1000, "delivery_timeout_ms": 1000, "linger_ms": 0}
+    async with make(acks=0, **limits) as producer:
+        await producer.send("one", b"first")
+        cluster.deafen(0)
         with pytest.raises(DeliveryTimeout, match=r"has not taken \d+ bytes"):
-            await delivery
-        assert elapsed() - start == pytest.approx(30.1, abs=0.1)
+            await producer.send("one", b"next")
 
 
 async def test_waiting_for_room_ends_after_max_block(
