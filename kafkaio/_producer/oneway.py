@@ -20,7 +20,7 @@ from kafkaio._net.connection import Connection
 from kafkaio.errors import ConnectionLost, RequestTimeout
 
 #: Seconds between two checks.
-_INTERVAL: Final = 0.005
+_INTERVAL: Final = 0.002
 
 
 class SentPort(Protocol):
