@@ -112,9 +112,10 @@ class Sender:
         "_backoff", "_check_topics_at", "_cluster", "_compresses", "_config",
         "_failed", "_failure", "_gate", "_has_others", "_has_zstd", "_held",
         "_identity", "_is_obtaining", "_is_scheduled", "_is_stopping", "_loop",
-        "_on_idle", "_on_wire", "_oneway", "_open_batches", "_opening", "_outbox",
-        "_outcomes", "_request_timeout", "_scopes", "_space", "_timer",
-        "_topic_max_idle", "_transaction", "_watched", "on_end",
+        "_may_expire", "_on_idle", "_on_wire", "_oneway", "_open_batches",
+        "_opening", "_outbox", "_outcomes", "_request_timeout", "_scopes",
+        "_space", "_timer", "_topic_max_idle", "_transaction", "_watched",
+        "on_end",
     )  # fmt: skip
 
     def __init__(
@@ -152,8 +153,8 @@ class Sender:
         self._has_zstd = config.compression_type == "zstd"
         self._compresses = config.compression_type != "none"
         self._loop = asyncio.get_running_loop()
-        # Whether the loop will call _check.
-        self._is_scheduled = False
+        # Whether the loop will call _check, and whether that may let batches expire.
+        self._is_scheduled, self._may_expire = False, False
         # Requests without an answer yet, and whether other batches began meanwhile; if
         # so, the next record is not sent alone (`batch_begun`).
         self._on_wire, self._has_others = 0, False
@@ -164,7 +165,7 @@ class Sender:
         self._failed = Wakeup()
         # Fires no later than needed. An early call checks in vain, which costs less
         # than a timer that is set again with every request.
-        self._timer = Timer(self.wake)
+        self._timer = Timer(self._time_passed)
         self._check_topics_at = 0.0
         self._is_stopping = False
         self._failure: BaseException | None = None
@@ -262,13 +263,29 @@ class Sender:
         if self._failure is not None:
             raise self._failure
 
+    def _time_passed(self) -> None:
+        if self._loop.time() < self._backlog.expires_at:
+            self.wake()
+        else:
+            # In the iteration after the next one: if the loop was blocked, it has not
+            # read yet what has come meanwhile, and answers count before the time does.
+            self._loop.call_soon(self._let_expire)
+
+    def _let_expire(self) -> None:
+        self._may_expire = True
+        self.wake()
+
     def _check(self) -> None:
         self._is_scheduled = False
         if self._is_stopping or self._failure is not None:
             return
         at, space = self._loop.time(), self._space
+        if at >= self._backlog.expires_at and not self._may_expire:
+            self._timer.set(at)
+            return
         try:
-            if at >= self._backlog.expires_at:
+            if self._may_expire:
+                self._may_expire = False
                 self._expire(at)
             if self._oneway is not None:
                 self._oneway.check(at)

@@ -6,15 +6,19 @@ All other tests here are on virtual time, where timers are exact.
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from kafkaio import Consumer, KafkaError, Producer
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio.errors import DeliveryTimeout
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker, delay, disconnect_after_write, error
 from tests.support.loops import REAL_LOOPS
+from tests.support.served import ServedBroker
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -106,3 +110,33 @@ async def read(broker: Broker) -> list[bytes | None]:
             if len(values) == 180:
                 break
     return values
+
+
+def test_an_answer_counts_that_came_while_the_loop_was_blocked(
+    loop_factory: LoopFactory,
+) -> None:
+    async def work() -> None:
+        limits = {"request_timeout_ms": 300, "delivery_timeout_ms": 400, "linger_ms": 0}
+        async with Producer(served.servers, **limits) as producer:
+            for _ in range(2):  # then a record is sent at once
+                await producer.send("t", b"before")
+            connection = producer._cluster.ready_connection(0, ConnectionClass.PRODUCE)
+            assert connection is not None
+            transport: Any = connection._transport
+            socket = transport._transport.get_extra_info("socket")
+
+            sent = producer.enqueue_nowait("t", b"at once")
+            assert producer.statistics().buffer.batches_on_wire == 1
+            end = asyncio.get_running_loop().time() + 0.5
+            late = producer.enqueue_nowait("t", b"in the next iteration")
+            assert select.select([socket], [], [], 30)[0]  # its answer has come
+            while asyncio.get_running_loop().time() < end:
+                pass
+            assert (await sent).offset == 2
+            with pytest.raises(DeliveryTimeout, match="never sent"):
+                await late
+            await producer.send("t", b"last")
+
+    with ServedBroker() as served:
+        served.create("t")
+        run(loop_factory, work)
