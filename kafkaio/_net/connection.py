@@ -369,6 +369,7 @@ class Connection:
         timeout: float,
         max_version: int | None = None,
         last: LastAnswer | None = None,
+        in_turn: bool = False,
     ) -> None:
         """Send a request now, as ``submit`` does, and pass the answer to ``reply``.
 
@@ -382,6 +383,7 @@ class Connection:
             timeout: as for ``submit``.
             max_version: as for ``submit``.
             last: as for ``submit``.
+            in_turn: whether its time begins anew when those before it are answered.
         """
         kind = self._machine.kinds.get((type(request), max_version))
         try:
@@ -394,6 +396,8 @@ class Connection:
         except KafkaError as error:
             reply.set_exception(error)
             return
+        if in_turn:
+            ticket.patience = timeout
         self._waiters[ticket] = reply
         self._requests += 1
         self._flush()

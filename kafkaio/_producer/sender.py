@@ -506,6 +506,8 @@ class Sender:
             timeout=self._request_timeout,
             max_version=max_version,
             last=exchange.answer,
+            # Where the way is slow, it is spent behind the requests before.
+            in_turn=True,
         )
 
     def _sent_oneway(

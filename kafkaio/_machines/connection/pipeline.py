@@ -18,6 +18,7 @@ one idle wake-up.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from math import inf
 from typing import Final, TypeAlias
 
@@ -74,6 +75,8 @@ class Ticket(Generic[ResponseT]):
         deadline: when the request times out; moved by throttling.
         sent_at: when the request was written; before that, when it was encoded.
         last: the last answer to requests like this one; None if each gets another.
+        patience: seconds that it has once the requests before it are answered, at
+            least; 0 if its time does not depend on them.
     """
 
     correlation_id: int
@@ -81,6 +84,7 @@ class Ticket(Generic[ResponseT]):
     deadline: float
     sent_at: float
     last: LastAnswer | None = None
+    patience: float = 0.0
 
 
 AnyTicket: TypeAlias = Ticket[Response]
@@ -240,7 +244,8 @@ class Pipeline:
         self._last_reserved_id = id_
         before = (ticket.deadline for ticket in self._in_flight)
         deadline = max(now, self.throttled_until, *before) + timeout
-        self._in_flight.append(Ticket(id_, kind, deadline, now))
+        ticket = Ticket(id_, kind, deadline, now, patience=timeout)
+        self._in_flight.append(ticket)
         self.expire_by(deadline)
 
     def withdraw(self, ticket: AnyTicket) -> bool:
@@ -273,9 +278,15 @@ class Pipeline:
         correlation_id = peek_correlation_id(frame)
         if not self._in_flight:
             raise ProtocolError(f"answer {correlation_id} to no request")
-        expected = self._in_flight[0]
+        in_flight = self._in_flight
+        expected = in_flight[0]
         if correlation_id == expected.correlation_id:
-            return self._in_flight.popleft()
+            in_flight.popleft()
+            if in_flight and in_flight[0].patience:
+                following = in_flight[0]
+                least = now + following.patience
+                following.deadline = max(following.deadline, least)
+            return expected
         behind = self._behind_authentication
         if behind is None or correlation_id != behind.correlation_id:
             raise ProtocolError(
@@ -348,7 +359,13 @@ class Pipeline:
 
         A request that is held back is none of them: its time begins when it is written.
         """
-        return [ticket for ticket in self._in_flight if ticket.deadline <= now]
+        return [ticket for ticket in self._timed() if ticket.deadline <= now]
+
+    def _timed(self) -> Iterator[AnyTicket]:
+        """The requests that were written, without those whose turn has not come."""
+        for ticket in self._in_flight:
+            if not ticket.patience or ticket is self._in_flight[0]:
+                yield ticket
 
     def expire_by(self, deadline: float) -> None:
         """Bring `next_deadline` forward, if it is later."""
@@ -357,7 +374,7 @@ class Pipeline:
 
     def update_deadline(self, now: float) -> None:
         """Set `next_deadline` to the earliest thing that can expire after ``now``."""
-        deadlines = [ticket.deadline for ticket in self._in_flight]
+        deadlines = [ticket.deadline for ticket in self._timed()]
         if self._held and now < self.throttled_until:
             deadlines.append(self.throttled_until)
         elif not self._held and not deadlines:

@@ -723,6 +723,31 @@ async def test_without_acks_records_expire_that_a_broker_does_not_read(
             await producer.send("one", b"next")
 
 
+async def test_requests_may_wait_for_each_other(
+    make: MakeProducer, cluster: FakeCluster, logs: Logs
+) -> None:
+    """The broker, or the way to it, is slow, and yet goes on."""
+
+    async def slow(*_: object) -> Any:
+        await asyncio.sleep(0.7)
+        return DEFAULT
+
+    heard = Heard()
+    async with make(heard, request_timeout_ms=1_000, batch_size=1) as producer:
+        await producer.send("one", b"first")
+        cluster.on(ApiKey.PRODUCE, slow)
+        start = elapsed()
+        sent = [producer.enqueue_nowait("one", b"%d" % n) for n in range(10)]
+        assert [(await each).offset for each in sent] == [*range(1, 11)]
+        assert elapsed() - start == pytest.approx(7.0, abs=0.1)
+        # One that hangs is found out as soon as before.
+        cluster.on(ApiKey.PRODUCE, HANG, times=1)
+        await producer.send("one", b"last")
+        assert elapsed() - start == pytest.approx(7.0 + 1.0 + 0.7, abs=0.2)
+    assert len(cluster.requests(ProduceRequest)) == 1 + 10 + 2
+    assert len(logs.values("one")) == 12
+
+
 async def test_waiting_for_room_ends_after_max_block(
     make: MakeProducer, cluster: FakeCluster
 ) -> None:
