@@ -26,6 +26,9 @@ _INTERVAL: Final = 0.002
 class SentPort(Protocol):
     """Learns what has become of a request."""
 
+    def set_late(self, why: str, /) -> None:
+        """Note why its bytes have not left, for error messages."""
+
     def set_sent(self) -> None:
         """Note that its bytes have left."""
 
@@ -82,8 +85,13 @@ class OnewayRequests:
             ):
                 line.since = at
                 waiting.popleft().reply.set_sent()
-            if waiting and at >= line.since + self._timeout:
-                connection.close(RequestTimeout(connection.why_unsent()))
+            if not waiting:
+                continue
+            why = connection.why_unsent()
+            for each in waiting:
+                each.reply.set_late(why)
+            if at >= line.since + self._timeout:
+                connection.close(RequestTimeout(why))
 
     def check_at(self, at: float) -> float:
         """Return when to check again; infinity if all have left."""

@@ -493,10 +493,13 @@ class Sender:
             state.met(connection.round_trip)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
+            if not connection.unsent:
+                self._left(node, batches, state.latest, at)
+                return
         self._on_wire += 1
         in_flight = _ProduceReply(self, node, batches, exchange, state.latest)
         if request.acks == 0:
-            self._sent_oneway(connection, in_flight, at)
+            self._await_leaving(connection, in_flight, at)
             return
         if held:
             self._held.append((connection, in_flight))
@@ -510,29 +513,28 @@ class Sender:
             in_turn=True,
         )
 
-    def _sent_oneway(
+    def _await_leaving(
         self, connection: Connection, in_flight: _ProduceReply, at: float
     ) -> None:
-        if not connection.unsent:
-            in_flight.set_sent()
-            return
         if self._oneway is None:
             # Imported late: few producers need it.
             from kafkaio._producer.oneway import OnewayRequests
 
             self._oneway = OnewayRequests(self._request_timeout)
-        for batch in in_flight.batches:
-            batch.held = connection.why_unsent()
         self._oneway.add(connection, in_flight, at)
-        self._timer.set(self._oneway.check_at(at))
+        self.wake()  # uvloop writes at the end of an iteration
 
     def sent(self, reply: _ProduceReply) -> None:
         """Complete the batches of a request that has no answer, and has left."""
         self._on_wire -= 1
-        node = reply.node
-        self._availability.nodes[node].ended(self._loop.time(), reply.flight)
+        self._left(reply.node, reply.batches, reply.flight, self._loop.time())
+
+    def _left(
+        self, node: int, batches: list[ProduceBatch], flight: Flight, at: float
+    ) -> None:
+        self._availability.nodes[node].ended(at, flight)
         self._availability.node_answered(node)
-        self._outcomes.unacknowledged(node, reply.batches)
+        self._outcomes.unacknowledged(node, batches)
 
     @staticmethod
     def _join(
@@ -757,6 +759,11 @@ class _ProduceReply:
         """Take the answer."""
         self.is_answered = True
         self._sender.answered(self, response)
+
+    def set_late(self, why: str) -> None:
+        """Note why the request, which has no answer, has not left."""
+        for batch in self.batches:
+            batch.held = why
 
     def set_sent(self) -> None:
         """Note that the request, which has no answer, has left."""

@@ -165,7 +165,7 @@ class Pipeline:
     @property
     def held_bytes(self) -> int:
         """Bytes of the requests that are held back."""
-        return sum(_size(parts) for _, parts in self._held)
+        return sum(_size(parts) for _, parts in self._held) if self._held else 0
 
     # ---- requests --------------------------------------------------------------------
 
