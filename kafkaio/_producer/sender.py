@@ -520,7 +520,9 @@ class Sender:
             # Imported late: few producers need it.
             from kafkaio._producer.oneway import OnewayRequests
 
-            self._oneway = OnewayRequests(self._request_timeout)
+            # A quota is not announced: without an answer it looks like a hang.
+            throttle = self._config.max_throttle_ms / 1000
+            self._oneway = OnewayRequests(self._request_timeout + throttle)
         self._oneway.add(connection, in_flight, at)
         self.wake()  # uvloop writes at the end of an iteration
 
