@@ -68,6 +68,8 @@ _CREDENTIALS: Final = "get credentials"
 _BY_TOKEN: Final = "OAUTHBEARER"  # noqa: S105  (a name)
 #: The part of the set-up that dialling may take, so that an error names the addresses.
 _DIALLING: Final = 0.95
+#: Seconds between two checks whether a retired connection has sent everything.
+_LEAVING: Final = 0.05
 #: Seconds between two attempts to get the credentials of a renewal.
 _RENEWAL_PAUSE: Final = 1.0
 #: Called once with the cause when a connection that was ready has ended.
@@ -565,9 +567,17 @@ class Connection:
         self._end_listeners.append(listener)
 
     def retire(self) -> None:
-        """Close as soon as no request is in flight."""
+        """Close as soon as no request is in flight, and all have left."""
         self._machine.is_retired = True
-        if self.is_ready and not self._machine.is_busy:
+        if self.is_ready:
+            self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._machine.is_busy:
+            return
+        if self.unsent:  # of requests without an answer
+            self._loop.call_later(_LEAVING, self.retire)
+        else:
             self.close()
 
     # ---- what the transport and the timer report -----------------------------------
@@ -636,8 +646,8 @@ class Connection:
             self._work = start_thread(work, f"kafkaio logs in to {self._peer}")
             self._work.add_done_callback(self._worked)
         self._flush()
-        if self._machine.is_retired and not self._machine.is_busy:
-            self.close()
+        if self._machine.is_retired:
+            self._close_if_done()
 
     # ---- authentication ------------------------------------------------------------
 
@@ -773,8 +783,8 @@ class Connection:
             self._observer.throttled(self.node_id, answer.throttled, kind.api)
         if not future.done():  # its caller was not cancelled
             future.set_result(answer.response)
-        if self._machine.is_retired and not self._machine.is_busy:
-            self.close()
+        if self._machine.is_retired:
+            self._close_if_done()
 
     def _perform(self, closing: Closing) -> None:
         """Close the transport, and fail everything that waits for an answer."""

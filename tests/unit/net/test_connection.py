@@ -118,6 +118,21 @@ async def test_bytes_that_nobody_reads_do_not_linger_for_ever(opened: Opened) ->
     assert not opened.transport.is_open
 
 
+async def test_retire_waits_for_requests_without_an_answer(opened: Opened) -> None:
+    connection = await opened.open()
+    opened.cluster.on(ApiKey.PRODUCE, NO_REPLY)
+    opened.transport.stall()
+    connection.submit_oneway(ProduceRequest(acks=0), max_version=9)
+    connection.retire()
+    await asyncio.sleep(LINGER + 0.1)
+    assert opened.transport.is_open
+    opened.transport.flow()
+    await opened.cluster.received(ApiKey.PRODUCE)
+    await asyncio.sleep(0.1)
+    assert not opened.transport.is_open
+    assert opened.lost == [None]
+
+
 async def test_retire_closes_at_once_where_nothing_is_in_flight(
     opened: Opened,
 ) -> None:
