@@ -568,8 +568,10 @@ class Sender:
             UnsupportedVersion: it knows that of none.
         """
         version = connection.versions.usable(ProduceRequest)
+        if version >= _WITH_ZSTD:
+            return batches
         unknown = [it for it in batches if it.builder.compression is Compression.ZSTD]
-        if version >= _WITH_ZSTD or not unknown:
+        if not unknown:
             return batches
         connection.versions.miss(ProduceRequest.API_KEY)
         error = UnsupportedVersion(
