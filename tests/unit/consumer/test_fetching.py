@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafkaio._consumer.fetch.fetcher import Fetcher
 from kafkaio._consumer.fetch.targets import FetchTargets
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.positions import FetchPoint, Positions
@@ -652,6 +653,157 @@ async def test_a_replica_that_does_not_answer_is_left(
         # In the end it has another chance.
         await asyncio.sleep(400)
         assert len(cluster.requests(FetchRequest, 2)) > before
+
+
+def refusing(cluster: FakeCluster, request: FetchRequest, code: int) -> FetchResponse:
+    data = PartitionData(error_code=code)
+    topic_id = cluster.topics["one"].topic_id
+    topic = FetchableTopicResponse(topic_id=topic_id, partitions=[data])
+    return FetchResponse(session_id=request.session_id, responses=[topic])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.CORRUPT_MESSAGE,
+    ],
+)
+async def test_a_replica_that_refuses_is_not_named_again(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer, code: ErrorCode
+):
+    """Its leader has the records, and sends none to whoever has a rack."""
+    fill(logs)
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        if not request.rack_id:
+            return DEFAULT
+        return naming_follower(cluster, request)
+
+    def refuse(node: Any, header: Any, request: Any) -> Outcome:
+        if len(cluster.requests(FetchRequest, 2)) > 50:
+            return HANG
+        return refusing(cluster, request, code)
+
+    cluster.on(ApiKey.FETCH, refer, node=0)
+    cluster.on(ApiKey.FETCH, refuse, node=2)
+    async with make(**FIRST, client_rack="r") as consumer:
+        async with asyncio.timeout(1):
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        assert len(cluster.requests(FetchRequest, 2)) == 1
+
+
+async def test_a_replica_that_refuses_beside_a_quiet_leader(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    """What the leader is asked for already does not delay the partition."""
+    fill(logs)
+    refused = asyncio.Event()
+
+    async def refuse(node: Any, header: Any, request: Any) -> FetchResponse:
+        await refused.wait()
+        return refusing(cluster, request, ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    cluster.on(ApiKey.FETCH, refuse, node=2)
+    gate = cluster.hold(ApiKey.FETCH, node=0)
+    partitions = [ONE, ORDERS[0]]
+    options = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 400}
+    async with make(assign=partitions, client_rack="r", **options) as consumer:
+        asked = (await cluster.received(ApiKey.FETCH, node=0))[0].request
+        cluster.reset(ApiKey.FETCH)
+        cluster.on(ApiKey.FETCH, logs.fetch)
+        cluster.on(ApiKey.FETCH, refuse, node=2)
+        gate.release(1, naming_follower(cluster, asked))
+        await asyncio.sleep(10)
+        assert cluster.requests(FetchRequest, 0)[-1].max_wait_ms == 1_600
+        refused.set()
+        async with asyncio.timeout(0.1):
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+
+
+async def test_a_replica_that_the_metadata_lack(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    """A broker that is newer than the metadata, in the rack of the client."""
+    fill(logs)
+    cluster.stop(2)
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        if len(cluster.requests(FetchRequest, 0)) > 50:
+            return HANG
+        if not request.rack_id:
+            return DEFAULT
+        return naming_follower(cluster, request)
+
+    async with make(assign=[], client_rack="r", auto_offset_reset="earliest") as one:
+        cluster.start(2)
+        cluster.on(ApiKey.FETCH, refer, node=0)
+        one.assign([ONE])
+        async with asyncio.timeout(1):
+            assert await offsets(one, 5) == [0, 1, 2, 3, 4]
+        # The metadata are fetched, and then it is read from.
+        await asyncio.sleep(10)
+        assert cluster.requests(FetchRequest, 2)
+
+
+async def test_a_leader_that_names_itself(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        if len(cluster.requests(FetchRequest, 0)) > 50:
+            return HANG
+        return naming_follower(cluster, request, 0) if request.rack_id else DEFAULT
+
+    cluster.on(ApiKey.FETCH, refer, node=0)
+    async with make(**FIRST, client_rack="r") as consumer:
+        async with asyncio.timeout(1):
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+
+
+async def test_replicas_of_many_partitions_are_looked_at_once(
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Each look takes as long as there are partitions."""
+    updates = 0
+    update = Fetcher.update
+
+    def counted(self: Fetcher) -> None:
+        nonlocal updates
+        updates += 1
+        update(self)
+
+    monkeypatch.setattr(Fetcher, "update", counted)
+    cluster.add_topic("many", 100)
+    for partition in cluster.topics["many"].partitions:
+        partition.leader = 0
+    many = [TopicPartition("many", n) for n in range(100)]
+
+    before = 0
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        nonlocal before
+        before = updates
+        topic = FetchableTopicResponse(topic_id=cluster.topics["many"].topic_id)
+        topic.partitions += [
+            PartitionData(partition_index=p.partition, preferred_read_replica=2)
+            for p in request.topics[0].partitions
+        ]
+        return FetchResponse(session_id=request.session_id, responses=[topic])
+
+    cluster.on(ApiKey.FETCH, HANG, node=2)
+    cluster.on(ApiKey.FETCH, refer, node=0, times=1)
+    options = {"auto_offset_reset": "earliest", "client_rack": "r"}
+    async with make(assign=many, **options):
+        asked = (await cluster.received(ApiKey.FETCH, node=2))[0].request
+        assert len(asked.topics[0].partitions) == 100
+        assert updates <= before + 3
 
 
 async def test_a_leader_of_later_is_read_from_when_its_replica_is_left(
