@@ -153,6 +153,9 @@ class FetchTargets:
         # Larger limits for partitions whose next batch did not fit.
         self._max_bytes: dict[TopicPartition, int] = {}
         self._ahead = ReadAhead(config.fetch_buffer_bytes)
+        # Whether records were dropped for the partitions that are read. The others are
+        # not fetched again until all are read: the same would be dropped once more.
+        self._has_dropped = False
         # How often the limits of partitions changed.
         self._changes = 0
         # The last choice for each broker. While nothing changes it stays the same
@@ -198,14 +201,18 @@ class FetchTargets:
 
     def _inputs(self) -> _Inputs:
         records = self._records
-        selected = records.selected
+        favoured = records.selected
+        if favoured is None:
+            self._has_dropped = False
+        elif not (self._has_dropped or self._is_half_full()):
+            favoured = None
         return _Inputs(
             records.positions.changes,
             records.buffers.changes,
             self.brokers.changes,
             self._changes,
             self._cluster.view,
-            selected if selected is not None and self._is_half_full() else None,
+            favoured,
         )
 
     def _valid_until(self, at: float) -> float:
@@ -329,6 +336,7 @@ class FetchTargets:
             if records.buffers.size_of(tp):
                 records.buffers.drop(tp)
                 records.positions.fetch_again(tp)
+                self._has_dropped = True
                 if not self._is_half_full():
                     return
 
