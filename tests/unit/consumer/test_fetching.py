@@ -600,6 +600,42 @@ async def test_an_old_message_whose_offsets_cannot_be_read_is_no_raw_batch(
         assert (await anext(batches)).first_offset == 2
 
 
+@pytest.mark.parametrize("how", ["records", "raw", "pause", "leader"])
+async def test_reading_goes_on_in_the_middle_of_a_batch(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer, how: str
+):
+    """The end of a loop may be there, and anything may happen before the next step."""
+    logs.append(*ONE, b"0", b"1", b"2")
+    logs.append(*ONE, b"3")
+    partitions = [ONE, ORDERS[1]]
+    consumer = make(assign=partitions, auto_offset_reset="earliest")
+    async with consumer, asyncio.timeout(60):
+        # Both batches are there when the first is opened.
+        assert (await consumer.poll(timeout=1, max_records=0)).records == []
+        records = consumer.records(until={ONE: 2})
+        assert [(await anext(records)).offset for _ in range(2)] == [0, 1]
+        if how == "leader":  # of another partition
+            cluster.move_leader("orders", 1, 0)
+            consumer._core.cluster.request_refresh("one")
+            await asyncio.sleep(1)
+        else:
+            consumer.pause(ONE)
+            consumer.resume(ONE)
+        if how == "records":
+            assert await offsets(consumer, 2) == [2, 3]
+        elif how == "raw":
+            batches = consumer.raw_batches()
+            starts = [(await anext(batches)).first_offset for _ in range(2)]
+            assert starts == [2, 3]
+        else:
+            with pytest.raises(StopAsyncIteration):
+                await anext(records)
+            poll = await consumer.poll(timeout=1)
+            poll2 = await consumer.poll(timeout=1)
+            found = [*poll.records, *poll2.records]
+            assert [record.offset for record in found] == [2, 3]
+
+
 async def test_a_broker_that_is_too_old_is_told_at_once(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
