@@ -237,6 +237,11 @@ class Buffers(Generic[TagT]):
         buffer = self._buffers.get(tp)
         return 0 if buffer is None else buffer.size
 
+    def has_nothing(self, tp: TopicPartition) -> bool:
+        """Whether nothing of a partition is kept, nor is a fetch response for it."""
+        buffer = self._buffers.get(tp)
+        return buffer is None or (buffer.is_empty and buffer.frame is None)
+
     def has_full(self, max_records: int) -> bool:
         """Whether some partition has at least that many records to take."""
         return any(buffer.at_hand >= max_records for buffer in self.ready)

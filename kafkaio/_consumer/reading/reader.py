@@ -137,6 +137,11 @@ class Reader:
         return self._progress.count
 
     @property
+    def is_divided(self) -> bool:
+        """Whether several tasks read, each at its own pace."""
+        return self._progress.divider is not None
+
+    @property
     def divider(self) -> DividerPort | None:
         """Divides the records among several tasks; None while one task reads."""
         return self._progress.divider
