@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, LogEnds
@@ -64,6 +65,8 @@ class Fetcher:
             cluster, config, records, self._targets, self.update, cluster.observer
         )
         records.on_room = self.wake
+        # The cluster and the topic that each partition's position belongs to.
+        self._topics: dict[TopicPartition, tuple[str | None, UUID]] = {}
 
     @property
     def in_flight(self) -> int:
@@ -82,6 +85,7 @@ class Fetcher:
     def update(self) -> None:
         """Start missing loops and wake all: positions, metadata or room changed."""
         self._targets.count_brokers()
+        self._see_topics()
         self._see_leaders()
         leaderless, brokers = set(), self._targets.brokers
         has_followers = brokers.has_followers
@@ -135,6 +139,23 @@ class Fetcher:
         self._loops.pop(node_id, None)
         self._targets.forget_broker(node_id)
 
+    def _see_topics(self) -> None:
+        # A topic that was deleted and created again has another log, of which the
+        # position says nothing, even if it is inside. Another cluster may have a copy
+        # of the topic, with its offsets.
+        records, view = self._records, self._cluster.view
+        for tp in records.positions:
+            topic_id, entry = view.topic_id(tp.topic), records.positions[tp]
+            if topic_id is None or entry.stage is not PositionStage.FETCHING:
+                continue
+            topic = view.cluster_id, topic_id
+            before = self._topics.setdefault(tp, topic)
+            if before != topic:
+                self._topics[tp] = topic
+                if before[0] == view.cluster_id:
+                    records.created_again(tp)
+                    self._cluster.observer.new_partitions([tp])
+
     def _see_leaders(self) -> None:
         # A new leader's log may lack records that the old one sent (KIP-320): buffered
         # data is dropped, and the position is validated before the next fetch.
@@ -160,6 +181,7 @@ class Fetcher:
         """Drop the state of a partition that is not assigned any more."""
         self._targets.forget(tp)
         self._answers.forget(tp)
+        self._topics.pop(tp, None)
 
     def close_sessions(self) -> None:
         """Close the fetch sessions at the brokers, without waiting for answers."""

@@ -82,6 +82,9 @@ class RecordsPort(Protocol):
     def reset_position(self, tp: TopicPartition) -> None:
         """Apply the reset policy: the position is outside the log."""
 
+    def created_again(self, tp: TopicPartition) -> None:
+        """Find another position: the topic was deleted and created again."""
+
     def set_aside(self) -> None:
         """Bring the positions up to date with the records being handed out."""
 

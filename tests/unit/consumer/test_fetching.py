@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
@@ -876,6 +877,28 @@ async def test_a_leader_of_later_is_read_from_when_its_replica_is_left(
             last = loop.time()
             await asyncio.sleep(1)
         assert cluster.requests(FetchRequest, 1)
+
+
+@pytest.mark.parametrize(("cluster_id", "then"), [("fake-cluster", 0), ("copy", 5)])
+async def test_a_topic_of_the_same_name(
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    cluster_id: str,
+    then: int,
+):
+    """In another cluster it may be a copy, with the same offsets."""
+    cluster.limit_version(ApiKey.FETCH, 12)  # by names
+    fill(logs)
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        cluster.cluster_id = cluster_id
+        cluster.topics["one"].topic_id = uuid.uuid4()
+        fill(logs)
+        consumer._core.cluster.request_refresh("one")
+        await asyncio.sleep(1)
+        async with asyncio.timeout(10):
+            assert await offsets(consumer, 2) == [then, then + 1]
 
 
 async def test_a_removed_broker_is_forgotten(
