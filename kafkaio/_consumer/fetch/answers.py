@@ -164,7 +164,8 @@ class FetchAnswers:
             self._judge(points[tp], data, frame, response)
             if parts is not None and data.records:
                 parts[tp] = FetchedPart(self._records_of_last, len(data.records))
-        self._report_moved()
+        if self._has_moved:
+            self._report_moved()
         if parts is not None:
             self._observer.fetch_answered(sent.node_id, began - sent.at, parts)
 
@@ -181,14 +182,14 @@ class FetchAnswers:
             self._judge(points[tp], data, frame, response)
             if parts is not None and data.records:
                 parts[tp] = FetchedPart(self._records_of_last, len(data.records))
-        self._report_moved()
+        if self._has_moved:
+            self._report_moved()
         if parts is not None:
             self._observer.fetch_answered(sent.node_id, now() - sent.at, parts)
 
     def _report_moved(self) -> None:
-        if self._has_moved:
-            self._has_moved = False
-            self._on_moved()
+        self._has_moved = False
+        self._on_moved()
 
     def _frame_of(
         self, found: Mapping[TopicPartition, PartitionData], sent: SentFetch
