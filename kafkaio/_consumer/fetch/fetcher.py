@@ -24,6 +24,7 @@ from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, LogEnds
 from kafkaio._consumer.fetch.node import BrokerFetcher
 from kafkaio._consumer.fetch.targets import FetchTargets, RecordsPort
+from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import PositionStage
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.supervisor import Child
@@ -67,6 +68,8 @@ class Fetcher:
         records.on_room = self.wake
         # The cluster and the topic that each partition's position belongs to.
         self._topics: dict[TopicPartition, tuple[str | None, UUID]] = {}
+        # The metadata that they were compared with.
+        self._seen: ClusterView | None = None
 
     @property
     def in_flight(self) -> int:
@@ -144,15 +147,20 @@ class Fetcher:
         # position says nothing, even if it is inside. Another cluster may have a copy
         # of the topic, with its offsets.
         records, view = self._records, self._cluster.view
+        if view is self._seen and len(self._topics) == len(records.positions):
+            return
+        self._seen = view
         for tp in records.positions:
-            topic_id, entry = view.topic_id(tp.topic), records.positions[tp]
-            if topic_id is None or entry.stage is not PositionStage.FETCHING:
-                continue
-            topic = view.cluster_id, topic_id
-            before = self._topics.setdefault(tp, topic)
-            if before != topic:
+            topic_id, stage = view.topic_id(tp.topic), records.positions[tp].stage
+            if stage is PositionStage.VALIDATING:
+                self._seen = None  # its position is kept: look again
+            elif topic_id is not None:
+                topic = view.cluster_id, topic_id
+                cluster_id, former_id = self._topics.get(tp, topic)
                 self._topics[tp] = topic
-                if before[0] == view.cluster_id:
+                is_another = former_id != topic_id and cluster_id == view.cluster_id
+                # A position that is being looked up will be of the new topic.
+                if is_another and stage is PositionStage.FETCHING:
                     records.created_again(tp)
                     self._cluster.observer.new_partitions([tp])
 
