@@ -208,7 +208,7 @@ class AutoCommitter:
                 observer.retrying("auto-commit", 1, self._commit_every, error)
                 self._forget_committed(commit.offsets)
         else:
-            self.superseded(commit.offsets)
+            self._forget(commit)
 
     async def settle(
         self, partitions: Collection[TopicPartition], by: float, doubt: float
@@ -231,7 +231,15 @@ class AutoCommitter:
                 return
             commit = self.due(partitions)
             await self._commit(commit, by - now(), doubt)
-            self.superseded(commit.offsets)
+            self._forget(commit)
+
+    def _forget(self, commit: Commit) -> None:
+        # Not what a run that ended meanwhile has finished since this was sent.
+        self.superseded(
+            tp
+            for tp, (_, offset) in tuple(self._left_over.items())
+            if commit.offsets.get(tp) == offset
+        )
 
     def _forget_committed(self, partitions: Collection[TopicPartition]) -> None:
         # Some of a commit that failed may have succeeded.

@@ -1,10 +1,11 @@
 """Chooses the broker to fetch a partition from: its leader, or a follower (KIP-392).
 
 A leader names a follower as long as that one is in sync, whether or not clients reach
-it. So after a follower has failed, leaders are asked without a rack for a while: with
-one they would name it again, and send no records. The while is ten times as long as
-the failure took, and a few seconds at least. So a follower that hangs costs a tenth of
-the time at most, and one that restarts is read from again soon.
+it, know it, or get the records there. So after a follower has failed or refused, or if
+the metadata do not have it, leaders are asked without a rack for a while: with one they
+would name it again, and send no records. The while is ten times as long as the failure
+took, and a few seconds at least. So a follower that hangs costs a tenth of the time at
+most, and one that restarts is read from again soon.
 """
 
 from __future__ import annotations
@@ -82,8 +83,16 @@ class FetchBrokers:
 
     def prefer_replica(self, tp: TopicPartition, node_id: int, until: float) -> None:
         """Fetch a partition from a follower up to a moment, unless it is avoided."""
+        if node_id not in self._cluster.view.brokers:
+            # Newer than the metadata, or unknown to the listener of this client.
+            self._cluster.request_refresh(tp.topic)
+            self._avoid(node_id)
+        elif node_id == self._cluster.view.leader(tp):
+            # A leader that names itself would do so again, without records.
+            self._avoid(node_id)
+            self.leave_replica(tp)
         # Race: the leader may have been asked before the follower failed.
-        if now() >= self._avoided.get(node_id, -math.inf):
+        elif now() >= self._avoided.get(node_id, -math.inf):
             self._replicas[tp] = node_id, until
             self.changes += 1
 
@@ -101,10 +110,24 @@ class FetchBrokers:
         for tp in left:
             del self._replicas[tp]
         if left:
-            wait = max(_AVOIDED_AT_LEAST, _AVOIDED * seconds)
-            self._avoided[node_id] = now() + wait
+            self._avoid(node_id, seconds)
             self.changes += 1
         return bool(left)
+
+    def refused(self, tp: TopicPartition) -> bool:
+        """Note an error in an answer for a partition: its leader serves it.
+
+        Returns:
+            Whether it was fetched from a follower.
+        """
+        replica = self._replicas.get(tp)
+        if replica is not None:
+            self._avoid(replica[0])
+        return self.leave_replica(tp)
+
+    def _avoid(self, node_id: int, seconds: float = 0.0) -> None:
+        until = now() + max(_AVOIDED_AT_LEAST, _AVOIDED * seconds)
+        self._avoided[node_id] = max(until, self._avoided.get(node_id, until))
 
     def leave_replica(self, tp: TopicPartition) -> bool:
         """Fetch a partition from its leader again; return whether this is a change."""

@@ -800,7 +800,7 @@ class RangeFetcher:
     ) -> None:
         error: KafkaError = _refusal(data.error_code, tp, each.next_offset)
         what = reaction(apis.FETCH, data.error_code)
-        if self._brokers.leave_replica(tp):
+        if self._brokers.refused(tp):
             # A follower may be behind: the leader's log may have the offset.
             passing = NetworkError(f"a follower refused: {error}")
             passing.__cause__ = error

@@ -110,6 +110,9 @@ class FetchAnswers:
         # over the batches. The count is that of the partition processed last.
         self._is_observed = False
         self._records_of_last = 0
+        # Whether `on_moved` is due. It takes as long as there are partitions, so it is
+        # called once for an answer and not for each of its partitions.
+        self._has_moved = False
         self._decompressor = Decompressor()
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._isolation_level = int(config.isolation_level == "read_committed")
@@ -161,6 +164,8 @@ class FetchAnswers:
             self._judge(points[tp], data, frame, response)
             if parts is not None and data.records:
                 parts[tp] = FetchedPart(self._records_of_last, len(data.records))
+        if self._has_moved:
+            self._report_moved()
         if parts is not None:
             self._observer.fetch_answered(sent.node_id, began - sent.at, parts)
 
@@ -177,8 +182,14 @@ class FetchAnswers:
             self._judge(points[tp], data, frame, response)
             if parts is not None and data.records:
                 parts[tp] = FetchedPart(self._records_of_last, len(data.records))
+        if self._has_moved:
+            self._report_moved()
         if parts is not None:
             self._observer.fetch_answered(sent.node_id, now() - sent.at, parts)
+
+    def _report_moved(self) -> None:
+        self._has_moved = False
+        self._on_moved()
 
     def _frame_of(
         self, found: Mapping[TopicPartition, PartitionData], sent: SentFetch
@@ -221,7 +232,7 @@ class FetchAnswers:
         elif data.preferred_read_replica >= 0:
             until = now() + self._config.metadata_max_age_ms / 1000
             self._targets.brokers.prefer_replica(tp, data.preferred_read_replica, until)
-            self._on_moved()
+            self._has_moved = True
 
     def _on_records(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
         tp = point.tp
@@ -259,14 +270,15 @@ class FetchAnswers:
     def _on_error(
         self, point: FetchPoint, data: PartitionData, response: FetchResponse
     ) -> None:
-        # After any error the leader is asked again: it decides who may serve the next.
         tp = point.tp
-        from_replica = self._targets.brokers.leave_replica(tp)
         what = reaction(apis.FETCH, data.error_code)
-        if what.step is ReactionStep.RESET_POSITION:
-            # A follower may be behind: the leader's log may have the offset.
-            if not from_replica:
-                self._on_out_of_range(point)
+        if self._targets.brokers.refused(tp):
+            # Of a follower nothing is final: it may be behind. Its leader is asked now.
+            if what.refresh_metadata:
+                self._cluster.request_refresh(tp.topic)
+            self._has_moved = True
+        elif what.step is ReactionStep.RESET_POSITION:
+            self._on_out_of_range(point)
         elif what.retry or what.step is ReactionStep.RESET_SESSION:
             self._retry(point, data, response, what)
         else:
@@ -304,7 +316,7 @@ class FetchAnswers:
         if what.refresh_metadata and found_leader(
             self._cluster, point.tp, data, response
         ):
-            self._on_moved()
+            self._has_moved = True
             return
         self._delay(point)
 

@@ -18,11 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, LogEnds
 from kafkaio._consumer.fetch.node import BrokerFetcher
 from kafkaio._consumer.fetch.targets import FetchTargets, RecordsPort
+from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import PositionStage
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.supervisor import Child
@@ -64,6 +66,10 @@ class Fetcher:
             cluster, config, records, self._targets, self.update, cluster.observer
         )
         records.on_room = self.wake
+        # The cluster and the topic that each partition's position belongs to.
+        self._topics: dict[TopicPartition, tuple[str | None, UUID]] = {}
+        # The metadata that they were compared with.
+        self._seen: ClusterView | None = None
 
     @property
     def in_flight(self) -> int:
@@ -82,6 +88,7 @@ class Fetcher:
     def update(self) -> None:
         """Start missing loops and wake all: positions, metadata or room changed."""
         self._targets.count_brokers()
+        self._see_topics()
         self._see_leaders()
         leaderless, brokers = set(), self._targets.brokers
         has_followers = brokers.has_followers
@@ -135,6 +142,28 @@ class Fetcher:
         self._loops.pop(node_id, None)
         self._targets.forget_broker(node_id)
 
+    def _see_topics(self) -> None:
+        # A topic that was deleted and created again has another log, of which the
+        # position says nothing, even if it is inside. Another cluster may have a copy
+        # of the topic, with its offsets.
+        records, view = self._records, self._cluster.view
+        if view is self._seen and len(self._topics) == len(records.positions):
+            return
+        self._seen = view
+        for tp in records.positions:
+            topic_id, stage = view.topic_id(tp.topic), records.positions[tp].stage
+            if stage is PositionStage.VALIDATING:
+                self._seen = None  # its position is kept: look again
+            elif topic_id is not None:
+                topic = view.cluster_id, topic_id
+                cluster_id, former_id = self._topics.get(tp, topic)
+                self._topics[tp] = topic
+                is_another = former_id != topic_id and cluster_id == view.cluster_id
+                # A position that is being looked up will be of the new topic.
+                if is_another and stage is PositionStage.FETCHING:
+                    records.created_again(tp)
+                    self._cluster.observer.new_partitions([tp])
+
     def _see_leaders(self) -> None:
         # A new leader's log may lack records that the old one sent (KIP-320): buffered
         # data is dropped, and the position is validated before the next fetch.
@@ -160,6 +189,7 @@ class Fetcher:
         """Drop the state of a partition that is not assigned any more."""
         self._targets.forget(tp)
         self._answers.forget(tp)
+        self._topics.pop(tp, None)
 
     def close_sessions(self) -> None:
         """Close the fetch sessions at the brokers, without waiting for answers."""

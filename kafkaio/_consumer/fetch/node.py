@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ConsumerConfig
@@ -50,6 +50,9 @@ from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio._client.ports import ClusterPort
+
+#: Fewest seconds without room until partitions of which nothing is here are fetched.
+_PAUSE: Final = 0.1
 
 
 class BrokerFetcher:
@@ -105,6 +108,8 @@ class BrokerFetcher:
         self._session = FetchSession()
         self._connection: Connection | None = None
         self._attempts = Attempts(f"fetch from broker {node_id}", cluster.retry_policy)
+        # While there is no room: when partitions of which nothing is here are fetched.
+        self._relief_at: float | None = None
         # Which partition comes first in the next fetch without a session.
         self._turn = 0
         self._wait = FetchWait(config.fetch_max_wait_ms, config.fetch_min_bytes)
@@ -129,8 +134,9 @@ class BrokerFetcher:
             while True:
                 # Checked first, because it is cheaper than choosing partitions.
                 if not targets.room():
-                    await self._wakeup.wait(None)
+                    await self._wait_for_room()
                     continue
+                self._relief_at = None
                 # Before choosing: a retry that becomes due meanwhile is not missed.
                 began_at = now()
                 choice = targets.from_broker(self.node_id)
@@ -147,6 +153,16 @@ class BrokerFetcher:
             self.has_ended = True
             self.side.wake()
             self._on_end(self.node_id)
+
+    async def _wait_for_room(self) -> None:
+        wait = max(self._config.fetch_max_wait_ms / 1000, _PAUSE)
+        if self._relief_at is None:
+            self._relief_at = now() + wait
+        await self._wakeup.wait(self._relief_at)
+        # Some call of a reader that is slow may have come as well.
+        if now() >= self._relief_at:
+            self._relief_at = now() + wait
+            await self.side.fetch_empty_handed()
 
     async def _fetch(self, choice: FetchChoice) -> None:
         targets, config = self._targets, self._config

@@ -10,6 +10,9 @@ loop's next fetch asks for it.
 
 The bytes of a side fetch are not reserved in the byte budget. They are few: the limit
 of one partition, and only while the buffers have that much room.
+
+A loop without room for a fetch has partitions of which nothing is here fetched in the
+same way, so that they do not wait for readers of others.
 """
 
 from __future__ import annotations
@@ -121,11 +124,23 @@ class SideFetch:
             if self._again_at is None:
                 wait = self._config.fetch_max_wait_ms / 1000
                 self._again_at = now() + max(wait, _PAUSE)
-            try:
-                await self._fetch(missed)
-            except KafkaError as error:
-                if not (error.retriable or isinstance(error, NetworkError)):
-                    raise
+            most = self._config.max_partition_fetch_bytes
+            await self._try(missed, most)
+
+    async def fetch_empty_handed(self) -> None:
+        """Fetch partitions of which nothing is here: there is no room for others."""
+        partitions, most = self._targets.empty_handed(self._loop.node_id)
+        if partitions:
+            await self._try(partitions, most)
+
+    async def _try(
+        self, partitions: Mapping[FetchPoint, FetchTarget], most: int
+    ) -> None:
+        try:
+            await self._fetch(partitions, most)
+        except KafkaError as error:
+            if not (error.retriable or isinstance(error, NetworkError)):
+                raise
 
     def _missed(self) -> dict[FetchPoint, FetchTarget]:
         loop = self._loop
@@ -144,17 +159,19 @@ class SideFetch:
             if asked.get(tp) != point and point not in self._done
         }
 
-    async def _fetch(self, missed: dict[FetchPoint, FetchTarget]) -> None:
+    async def _fetch(
+        self, partitions: Mapping[FetchPoint, FetchTarget], most: int
+    ) -> None:
         config = self._config
         connection = await self._cluster.connection(
             self._loop.node_id, ConnectionClass.SHARED
         )
-        targets = {point.tp: target for point, target in missed.items()}
+        targets = {point.tp: target for point, target in partitions.items()}
         plan = sessionless(connection.versions.usable(FetchRequest), targets)
         limits = FetchLimits(
             max_wait_ms=0,
             min_bytes=config.fetch_min_bytes,
-            max_bytes=min(config.max_partition_fetch_bytes, config.fetch_max_bytes),
+            max_bytes=min(most, config.fetch_max_bytes),
             isolation_level=int(config.isolation_level == "read_committed"),
             rack=self._targets.brokers.rack,
         )
@@ -164,7 +181,7 @@ class SideFetch:
             timeout=config.request_timeout_ms / 1000,
             max_version=highest_version(plan),
         )
-        points = {point.tp: point for point in missed}
+        points = {point.tp: point for point in partitions}
         # Errors of the whole answer are left to the loop, whose next fetch meets them.
         found = answers(plan, response)
         if not response.error_code and found.keys() <= points.keys():

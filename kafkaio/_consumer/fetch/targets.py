@@ -5,6 +5,11 @@ Two limits bound how far fetching runs ahead of the reader. The byte budget
 by all brokers: while it is used up nothing is fetched, and there is plenty to read. A
 partition whose share of the budget is full is left out alone, so that it does not delay
 the others.
+
+Shares are exceeded all the same: by what a fetch brings beside them, by large batches,
+and by records that are being worked on. Where several tasks read, slow ones could so
+keep the budget from the others. After a while without room a little is fetched beside
+it of the partitions of which nothing is here.
 """
 
 from __future__ import annotations
@@ -30,6 +35,10 @@ if TYPE_CHECKING:
 
 #: Answers' worth of bytes that a partition may have buffered.
 _DEPTH: Final = 2
+#: The part of the buffer that is fetched beside the budget at a time, and the size of
+#: what is buffered, in buffers, from which on nothing is.
+_BESIDE: Final = 8
+_AT_MOST: Final = 2
 
 
 class RecordsPort(Protocol):
@@ -59,6 +68,11 @@ class RecordsPort(Protocol):
         """A number that grows whenever the user takes something."""
         ...
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether several tasks read, each at its own pace."""
+        ...
+
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Buffer the records fetched from a partition."""
 
@@ -67,6 +81,9 @@ class RecordsPort(Protocol):
 
     def reset_position(self, tp: TopicPartition) -> None:
         """Apply the reset policy: the position is outside the log."""
+
+    def created_again(self, tp: TopicPartition) -> None:
+        """Find another position: the topic was deleted and created again."""
 
     def set_aside(self) -> None:
         """Bring the positions up to date with the records being handed out."""
@@ -153,6 +170,11 @@ class FetchTargets:
         # Larger limits for partitions whose next batch did not fit.
         self._max_bytes: dict[TopicPartition, int] = {}
         self._ahead = ReadAhead(config.fetch_buffer_bytes)
+        # Whether records were dropped for the partitions that are read. The others are
+        # not fetched again until all are read: the same would be dropped once more.
+        self._has_dropped = False
+        # Which of the partitions of which nothing is here comes first.
+        self._turn = 0
         # How often the limits of partitions changed.
         self._changes = 0
         # The last choice for each broker. While nothing changes it stays the same
@@ -198,14 +220,18 @@ class FetchTargets:
 
     def _inputs(self) -> _Inputs:
         records = self._records
-        selected = records.selected
+        favoured = records.selected
+        if favoured is None:
+            self._has_dropped = False
+        elif not (self._has_dropped or self._is_half_full()):
+            favoured = None
         return _Inputs(
             records.positions.changes,
             records.buffers.changes,
             self.brokers.changes,
             self._changes,
             self._cluster.view,
-            selected if selected is not None and self._is_half_full() else None,
+            favoured,
         )
 
     def _valid_until(self, at: float) -> float:
@@ -329,6 +355,7 @@ class FetchTargets:
             if records.buffers.size_of(tp):
                 records.buffers.drop(tp)
                 records.positions.fetch_again(tp)
+                self._has_dropped = True
                 if not self._is_half_full():
                     return
 
@@ -351,6 +378,36 @@ class FetchTargets:
         if room < least:
             return 0
         return min(room, self._config.fetch_max_bytes, max(least, budget // ANSWERS))
+
+    def empty_handed(self, node_id: int) -> tuple[dict[FetchPoint, FetchTarget], int]:
+        """Return the partitions of a broker of which nothing is here.
+
+        They are fetched where there was no room for a while, each a little, so that
+        the first of them leave something to the others.
+
+        Returns:
+            Their entries, and the most bytes to fetch of them all; 0 for none.
+        """
+        records, limit = self._records, self._ahead.limit
+        buffers, node_of = records.buffers, self.brokers.node_of
+        if not records.is_divided or buffers.size >= _AT_MOST * limit:
+            return {}, 0
+        points = [
+            point
+            for point in records.positions.fetchable(now())
+            if node_of(point.tp) == node_id and buffers.has_nothing(point.tp)
+        ]
+        if not points:
+            return {}, 0
+        # The first one may bring a batch that is larger.
+        self._turn = (self._turn + 1) % len(points)
+        most = max(1, limit // _BESIDE // max(1, self._brokers))
+        little = max(1, most // len(points))
+        view = self._cluster.view
+        return {
+            point: target_of(view, point.tp, point.offset, little)
+            for point in points[self._turn :] + points[: self._turn]
+        }, most
 
     def has_room_beside(self) -> bool:
         """Whether there is room for one partition beside a fetch in flight."""

@@ -105,8 +105,6 @@ class PartitionBuffer(Generic[TagT]):
         ahead: the records that were deserialized before their turn; None without any.
         is_aside: whether a task decompresses the first of the batches, or deserializes
             the next record.
-        is_cut: whether the chunk ends before its batch does, so that what follows is
-            fetched again once the chunk was read.
         is_queued: whether the buffer is in `Buffers.ready`.
         size: bytes of the batches that wait.
         waiting: number of records in these batches, as far as is known.
@@ -122,7 +120,6 @@ class PartitionBuffer(Generic[TagT]):
         "failure",
         "frame",
         "is_aside",
-        "is_cut",
         "is_queued",
         "size",
         "tag",
@@ -142,7 +139,6 @@ class PartitionBuffer(Generic[TagT]):
         self.ahead: AheadPort | None = None
         self.is_aside: bool = False
         self.is_queued: bool = False
-        self.is_cut: bool = False
         self.chunk: RecordCursor | None = None
         self.tag: TagT | None = None
         self.frame: Frame | None = None
@@ -240,6 +236,11 @@ class Buffers(Generic[TagT]):
         """Return the number of bytes of a partition's batches."""
         buffer = self._buffers.get(tp)
         return 0 if buffer is None else buffer.size
+
+    def has_nothing(self, tp: TopicPartition) -> bool:
+        """Whether nothing of a partition is kept, nor is a fetch response for it."""
+        buffer = self._buffers.get(tp)
+        return buffer is None or (buffer.is_empty and buffer.frame is None)
 
     def has_full(self, max_records: int) -> bool:
         """Whether some partition has at least that many records to take."""
@@ -339,6 +340,13 @@ class Buffers(Generic[TagT]):
         self.unread -= size
         self.changes += 1
 
+    def drop_batches(self, buffer: PartitionBuffer[TagT]) -> None:
+        """Drop what follows the chunk of a partition that is not paused."""
+        self._release_batches(buffer)
+        buffer.batches.clear()
+        buffer.size = buffer.waiting = 0
+        self.set_failure(buffer, None)
+
     def clear_chunk(self, buffer: PartitionBuffer[TagT]) -> None:
         """Drop the chunk, which was read or is not needed any more."""
         buffer.chunk = buffer.tag = None
@@ -430,12 +438,7 @@ class Buffers(Generic[TagT]):
             buffer.ahead.drop()
         if buffer is None or tp in self._paused:
             return
-        self.unread -= buffer.size
-        for batch, _, frame in buffer.batches:
-            if frame is None:
-                self.size -= batch.size_bytes
-            else:
-                self._release(frame)
+        self._release_batches(buffer)
         self.clear_chunk(buffer)
         self._dequeue(buffer)
 
@@ -466,6 +469,14 @@ class Buffers(Generic[TagT]):
             buffer.chunk.detach()
             self._release(buffer.frame)
             buffer.frame = None
+
+    def _release_batches(self, buffer: PartitionBuffer[TagT]) -> None:
+        self.unread -= buffer.size
+        for batch, _, frame in buffer.batches:
+            if frame is None:
+                self.size -= batch.size_bytes
+            else:
+                self._release(frame)
 
     def _keep(self, frame: Frame) -> None:
         if not frame.in_use:

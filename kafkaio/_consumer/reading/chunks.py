@@ -329,8 +329,6 @@ class Chunks:
         if buffer is None or not buffer.is_queued or buffer.left:
             return
         self._close(buffer)
-        if self._buffers.get(tp) is not buffer:
-            return
         with suppress(CorruptRecord):  # the next step raises it
             while buffer.batches:
                 batch, isolation, _ = buffer.batches[0]
@@ -374,8 +372,6 @@ class Chunks:
         if limit <= 0 or buffer.left or not buffer.batches:
             return None
         self._close(buffer)
-        if self._buffers.get(buffer.tp) is not buffer:
-            return None
         # Records were taken: the error waits for a step that has none.
         with suppress(Exception):  # the next step raises it again
             if self._open(buffer):
@@ -558,13 +554,13 @@ class Chunks:
         tp = buffer.tp
         while (found := self._next(buffer)) is not None:
             batch, position, end = found
-            is_cut = False
+            cut: int | None = None
             try:
                 if not self.preparation.is_ready(buffer):
                     return False
                 chunk = batch.iterate(tp.topic, tp.partition, position)
                 if end is not None and batch.next_offset > end:
-                    is_cut, chunk = True, _before(chunk, end)
+                    cut, chunk = end, _before(chunk, end)
                     if not chunk.remaining:
                         self._reach_end(buffer, end)
                         return False
@@ -575,13 +571,20 @@ class Chunks:
             self._buffers.pop_batch(buffer)
             if chunk.remaining:
                 buffer.open_chunk(chunk, batch.leader_epoch)
-                buffer.is_cut = is_cut
-                if end is None and buffer.frame is not None:
+                if cut is not None:
+                    self._fetch_from(buffer, cut)
+                elif end is None and buffer.frame is not None:
                     self._extend(buffer, chunk, buffer.frame)
                 self._listener.made_room()
                 return True
             self._left_out(buffer, batch)
         return False
+
+    def _fetch_from(self, buffer: PartitionBuffer, end: int) -> None:
+        # The rest of the batch, after the end of the chunk, is not here any more.
+        self._buffers.drop_batches(buffer)
+        self._positions.fetch_again(buffer.tp, end)
+        self._listener.fetch_more()
 
     def _extend(
         self, buffer: PartitionBuffer, chunk: RecordCursor, frame: Frame
@@ -616,12 +619,6 @@ class Chunks:
     def _close(self, buffer: PartitionBuffer) -> None:
         self._progress.leave_partition(buffer.tp)
         self._buffers.clear_chunk(buffer)
-        if buffer.is_cut:
-            # The rest of the batch is not here any more.
-            buffer.is_cut = False
-            self._buffers.drop(buffer.tp)
-            self._positions.fetch_again(buffer.tp)
-            self._listener.fetch_more()
         self._listener.made_room()
 
     def _break(

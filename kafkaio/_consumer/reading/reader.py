@@ -137,6 +137,11 @@ class Reader:
         return self._progress.count
 
     @property
+    def is_divided(self) -> bool:
+        """Whether several tasks read, each at its own pace."""
+        return self._progress.divider is not None
+
+    @property
     def divider(self) -> DividerPort | None:
         """Divides the records among several tasks; None while one task reads."""
         return self._progress.divider
@@ -663,9 +668,18 @@ class Reader:
 
     def reset_position(self, tp: TopicPartition) -> None:
         """Apply the reset policy: the position of a partition is outside the log."""
+        self._reset_position(tp, is_new=self.is_created_again(tp))
+        self.wake()
+
+    def created_again(self, tp: TopicPartition) -> None:
+        """Find another position: the topic was deleted and created again."""
         self._progress.leave_partition(tp)
-        is_new = self.is_created_again(tp)
+        self.buffers.drop(tp)
+        self._reset_position(tp, is_new=True)
+        self.truncated(tp)
+
+    def _reset_position(self, tp: TopicPartition, *, is_new: bool) -> None:
+        self._progress.leave_partition(tp)
         self.positions.out_of_range(tp, self.positions[tp].token, is_new=is_new)
         self.ledger.unpositioned(tp)
         self._on_change()
-        self.wake()

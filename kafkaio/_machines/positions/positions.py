@@ -420,10 +420,15 @@ class Positions:
         entry.position = offset
         entry.position_epoch = epoch
 
-    def fetch_again(self, tp: TopicPartition) -> None:
-        """Note that buffered records were dropped: fetch again from the position."""
+    def fetch_again(self, tp: TopicPartition, offset: int = -1) -> None:
+        """Note that buffered records were dropped: fetch them again.
+
+        Args:
+            tp: the partition.
+            offset: the first of them, if those before it are still buffered.
+        """
         entry = self._partitions[tp]
-        entry.fetch_offset = entry.position
+        entry.fetch_offset = max(entry.position, offset)
         # A fetch under way would continue the records that were dropped.
         entry.era += 1
         self.changes += 1

@@ -41,9 +41,11 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
 from tests.fakes.broker import FakeCluster, FakeNode
 
 
-def naming_follower(cluster: FakeCluster, request: FetchRequest) -> FetchResponse:
-    """The answer of a leader that names node 2 as nearer (KIP-392), to be read from."""
-    data = PartitionData(preferred_read_replica=2, high_watermark=5)
+def naming_follower(
+    cluster: FakeCluster, request: FetchRequest, node: int = 2
+) -> FetchResponse:
+    """The answer of a leader that names a nearer node (KIP-392), to be read from."""
+    data = PartitionData(preferred_read_replica=node, high_watermark=5)
     topic = FetchableTopicResponse(
         topic_id=cluster.topics["one"].topic_id, partitions=[data]
     )

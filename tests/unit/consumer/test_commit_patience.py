@@ -315,6 +315,33 @@ async def test_what_run_finished_is_committed_but_for_the_deleted_topic() -> Non
         assert set(consumer._core._autocommit._left_over) == {GONE}  # type: ignore[union-attr]
 
 
+async def test_what_run_finished_last_outlives_the_commit_before_it() -> None:
+    async def handler(record: Any) -> None:
+        if record.offset == 2:
+            raise RuntimeError("enough")
+
+    async with world() as there:
+        consumer = await there.member(
+            "KIP-848", enable_auto_commit=False, auto_commit_interval_ms=1000
+        )
+        faults = there.broker.faults
+        slow = faults.on("OffsetCommit", delay(0.5, times=1))
+        await there.write(KEPT)
+        running = asyncio.ensure_future(consumer.run(handler))
+        await until(lambda: slow.count)
+        refused = faults.on("OffsetCommit", error(E.COORDINATOR_NOT_AVAILABLE))
+        await there.write(KEPT, KEPT)
+        with pytest.raises(RuntimeError):
+            await running
+        # The commit of the first record is answered, and that of the second refused.
+        await asyncio.sleep(5)
+        assert there.committed(KEPT) == 1
+        assert refused.count
+        faults.remove(refused)
+        await asyncio.sleep(3)
+        assert there.committed(KEPT) == 2
+
+
 # ---- what the user asks for ----------------------------------------------------------
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
 
+from kafkaio._consumer.fetch.fetcher import Fetcher
 from kafkaio._consumer.fetch.targets import FetchTargets
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.positions import FetchPoint, Positions
@@ -599,6 +601,42 @@ async def test_an_old_message_whose_offsets_cannot_be_read_is_no_raw_batch(
         assert (await anext(batches)).first_offset == 2
 
 
+@pytest.mark.parametrize("how", ["records", "raw", "pause", "leader"])
+async def test_reading_goes_on_in_the_middle_of_a_batch(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer, how: str
+):
+    """The end of a loop may be there, and anything may happen before the next step."""
+    logs.append(*ONE, b"0", b"1", b"2")
+    logs.append(*ONE, b"3")
+    partitions = [ONE, ORDERS[1]]
+    consumer = make(assign=partitions, auto_offset_reset="earliest")
+    async with consumer, asyncio.timeout(60):
+        # Both batches are there when the first is opened.
+        assert (await consumer.poll(timeout=1, max_records=0)).records == []
+        records = consumer.records(until={ONE: 2})
+        assert [(await anext(records)).offset for _ in range(2)] == [0, 1]
+        if how == "leader":  # of another partition
+            cluster.move_leader("orders", 1, 0)
+            consumer._core.cluster.request_refresh("one")
+            await asyncio.sleep(1)
+        else:
+            consumer.pause(ONE)
+            consumer.resume(ONE)
+        if how == "records":
+            assert await offsets(consumer, 2) == [2, 3]
+        elif how == "raw":
+            batches = consumer.raw_batches()
+            starts = [(await anext(batches)).first_offset for _ in range(2)]
+            assert starts == [2, 3]
+        else:
+            with pytest.raises(StopAsyncIteration):
+                await anext(records)
+            poll = await consumer.poll(timeout=1)
+            poll2 = await consumer.poll(timeout=1)
+            found = [*poll.records, *poll2.records]
+            assert [record.offset for record in found] == [2, 3]
+
+
 async def test_a_broker_that_is_too_old_is_told_at_once(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
@@ -654,6 +692,157 @@ async def test_a_replica_that_does_not_answer_is_left(
         assert len(cluster.requests(FetchRequest, 2)) > before
 
 
+def refusing(cluster: FakeCluster, request: FetchRequest, code: int) -> FetchResponse:
+    data = PartitionData(error_code=code)
+    topic_id = cluster.topics["one"].topic_id
+    topic = FetchableTopicResponse(topic_id=topic_id, partitions=[data])
+    return FetchResponse(session_id=request.session_id, responses=[topic])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.CORRUPT_MESSAGE,
+    ],
+)
+async def test_a_replica_that_refuses_is_not_named_again(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer, code: ErrorCode
+):
+    """Its leader has the records, and sends none to whoever has a rack."""
+    fill(logs)
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        if not request.rack_id:
+            return DEFAULT
+        return naming_follower(cluster, request)
+
+    def refuse(node: Any, header: Any, request: Any) -> Outcome:
+        if len(cluster.requests(FetchRequest, 2)) > 50:
+            return HANG
+        return refusing(cluster, request, code)
+
+    cluster.on(ApiKey.FETCH, refer, node=0)
+    cluster.on(ApiKey.FETCH, refuse, node=2)
+    async with make(**FIRST, client_rack="r") as consumer:
+        async with asyncio.timeout(1):
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        assert len(cluster.requests(FetchRequest, 2)) == 1
+
+
+async def test_a_replica_that_refuses_beside_a_quiet_leader(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    """What the leader is asked for already does not delay the partition."""
+    fill(logs)
+    refused = asyncio.Event()
+
+    async def refuse(node: Any, header: Any, request: Any) -> FetchResponse:
+        await refused.wait()
+        return refusing(cluster, request, ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    cluster.on(ApiKey.FETCH, refuse, node=2)
+    gate = cluster.hold(ApiKey.FETCH, node=0)
+    partitions = [ONE, ORDERS[0]]
+    options = {"auto_offset_reset": "earliest", "fetch_max_wait_ms": 400}
+    async with make(assign=partitions, client_rack="r", **options) as consumer:
+        asked = (await cluster.received(ApiKey.FETCH, node=0))[0].request
+        cluster.reset(ApiKey.FETCH)
+        cluster.on(ApiKey.FETCH, logs.fetch)
+        cluster.on(ApiKey.FETCH, refuse, node=2)
+        gate.release(1, naming_follower(cluster, asked))
+        await asyncio.sleep(10)
+        assert cluster.requests(FetchRequest, 0)[-1].max_wait_ms == 1_600
+        refused.set()
+        async with asyncio.timeout(0.1):
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+
+
+async def test_a_replica_that_the_metadata_lack(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    """A broker that is newer than the metadata, in the rack of the client."""
+    fill(logs)
+    cluster.stop(2)
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        if len(cluster.requests(FetchRequest, 0)) > 50:
+            return HANG
+        if not request.rack_id:
+            return DEFAULT
+        return naming_follower(cluster, request)
+
+    async with make(assign=[], client_rack="r", auto_offset_reset="earliest") as one:
+        cluster.start(2)
+        cluster.on(ApiKey.FETCH, refer, node=0)
+        one.assign([ONE])
+        async with asyncio.timeout(1):
+            assert await offsets(one, 5) == [0, 1, 2, 3, 4]
+        # The metadata are fetched, and then it is read from.
+        await asyncio.sleep(10)
+        assert cluster.requests(FetchRequest, 2)
+
+
+async def test_a_leader_that_names_itself(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs)
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        if len(cluster.requests(FetchRequest, 0)) > 50:
+            return HANG
+        return naming_follower(cluster, request, 0) if request.rack_id else DEFAULT
+
+    cluster.on(ApiKey.FETCH, refer, node=0)
+    async with make(**FIRST, client_rack="r") as consumer:
+        async with asyncio.timeout(1):
+            assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+
+
+async def test_replicas_of_many_partitions_are_looked_at_once(
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Each look takes as long as there are partitions."""
+    updates = 0
+    update = Fetcher.update
+
+    def counted(self: Fetcher) -> None:
+        nonlocal updates
+        updates += 1
+        update(self)
+
+    monkeypatch.setattr(Fetcher, "update", counted)
+    cluster.add_topic("many", 100)
+    for partition in cluster.topics["many"].partitions:
+        partition.leader = 0
+    many = [TopicPartition("many", n) for n in range(100)]
+
+    before = 0
+
+    def refer(node: Any, header: Any, request: Any) -> Outcome:
+        nonlocal before
+        before = updates
+        topic = FetchableTopicResponse(topic_id=cluster.topics["many"].topic_id)
+        topic.partitions += [
+            PartitionData(partition_index=p.partition, preferred_read_replica=2)
+            for p in request.topics[0].partitions
+        ]
+        return FetchResponse(session_id=request.session_id, responses=[topic])
+
+    cluster.on(ApiKey.FETCH, HANG, node=2)
+    cluster.on(ApiKey.FETCH, refer, node=0, times=1)
+    options = {"auto_offset_reset": "earliest", "client_rack": "r"}
+    async with make(assign=many, **options):
+        asked = (await cluster.received(ApiKey.FETCH, node=2))[0].request
+        assert len(asked.topics[0].partitions) == 100
+        assert updates <= before + 3
+
+
 async def test_a_leader_of_later_is_read_from_when_its_replica_is_left(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
@@ -688,6 +877,28 @@ async def test_a_leader_of_later_is_read_from_when_its_replica_is_left(
             last = loop.time()
             await asyncio.sleep(1)
         assert cluster.requests(FetchRequest, 1)
+
+
+@pytest.mark.parametrize(("cluster_id", "then"), [("fake-cluster", 0), ("copy", 5)])
+async def test_a_topic_of_the_same_name(
+    cluster: FakeCluster,
+    logs: FakeLogs,
+    make: MakeConsumer,
+    cluster_id: str,
+    then: int,
+):
+    """In another cluster it may be a copy, with the same offsets."""
+    cluster.limit_version(ApiKey.FETCH, 12)  # by names
+    fill(logs)
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
+        cluster.cluster_id = cluster_id
+        cluster.topics["one"].topic_id = uuid.uuid4()
+        fill(logs)
+        consumer._core.cluster.request_refresh("one")
+        await asyncio.sleep(1)
+        async with asyncio.timeout(10):
+            assert await offsets(consumer, 2) == [then, then + 1]
 
 
 async def test_a_removed_broker_is_forgotten(

@@ -750,6 +750,41 @@ async def test_a_body_that_waits_is_alive(
         await consumer.close()
 
 
+async def test_slow_bodies_do_not_keep_the_buffer_from_others(
+    logs: FakeLogs, make: MakeConsumer
+) -> None:
+    for tp in ORDERS[:2]:
+        for _ in range(4):
+            logs.append(*tp, bytes(4_000))
+    seen: list[bytes] = []
+
+    async def body(lane: Lane) -> None:
+        async for record in lane:
+            if record.partition < 2:
+                await asyncio.sleep(1_000)
+            seen.append(record.value or b"")
+
+    limits = {"fetch_buffer_bytes": 6_000, "max_partition_fetch_bytes": 3_000}
+    options = {"auto_offset_reset": "earliest", **limits}
+    async with make(assign=ORDERS, **options) as consumer:
+
+        async def read() -> None:
+            async with asyncio.TaskGroup() as group:
+                async for lane in consumer.partitions():
+                    group.create_task(body(lane))
+
+        task = asyncio.ensure_future(read())
+        await asyncio.sleep(10)
+        for n in range(5):
+            logs.append(*ORDERS[2], b"%d" % n)
+            async with asyncio.timeout(2):
+                await eventually(lambda: len(seen) > n)  # noqa: B023
+        # A little of each partition, and no more of those that stand still.
+        assert consumer._core.reader.buffers.size < 20_000
+        task.cancel()
+    assert seen == [b"0", b"1", b"2", b"3", b"4"]
+
+
 async def test_without_a_group(logs: FakeLogs, make: MakeConsumer) -> None:
     for tp in ORDERS:
         fill(logs, tp, None)

@@ -13,7 +13,7 @@ from kafkaio._client.client import Client
 from kafkaio._config import ClientConfig, ConsumerConfig
 from kafkaio._consumer import Consumer
 from kafkaio._producer import Producer
-from kafkaio.admin import Admin
+from kafkaio.admin import Admin, NewTopic
 from kafkaio.errors import OffsetOutOfRange
 from kafkaio.testing import Broker
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
@@ -199,6 +199,32 @@ async def test_a_topic_created_again_is_read_from_its_start(site: Site, protocol
         await admin.delete_topics(["t"])
     await site.send("t", 0, b"1", b"2")
     assert await values(consumer, 2) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("how", ["consumer", "classic", "assign"])
+@pytest.mark.parametrize("policy", ["latest", "earliest"])
+async def test_so_it_is_if_it_has_more_records_than_were_read(
+    site: Site, how: str, policy: str
+):
+    """The position is inside the log, but it is of another one."""
+    # A commit on its way would be one of the new topic.
+    options: dict[str, Any] = {"group_protocol": how, "enable_auto_commit": False}
+    if how == "assign":
+        options = {"assign": [TopicPartition("t", 0)], "group_id": None}
+    consumer = await site.consumer(auto_offset_reset=policy, **options)
+    await site.send("t", 0, *[b"old"] * 3)
+    assert await values(consumer, 3) == [b"old"] * 3
+    config = ClientConfig.of(site.broker.bootstrap_servers, {})
+    async with (
+        Client.from_config(config, dial=site.broker.dial) as client,
+        Admin(client) as admin,
+    ):
+        await admin.delete_topics(["t"])
+        await admin.create_topics([NewTopic("t", 1)])
+    new = [b"%d" % n for n in range(8)]
+    await site.send("t", 0, *new)
+    assert await values(consumer, 8) == new
+    await nothing(consumer)
 
 
 @PROTOCOLS

@@ -11,8 +11,10 @@ from hypothesis import given, settings, strategies as st
 import kafkaio
 from kafkaio._consumer.reading.iterators import Poll
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.testing import Broker
 from kafkaio.types import TopicPartition
+from tests.fakes.broker import DEFAULT, HANG, FakeCluster, Outcome
 from tests.sim.loop import VirtualClockLoop
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
@@ -139,6 +141,29 @@ async def test_what_nobody_reads_does_not_keep_the_others_from_being_fetched(
             for tp, records in (await consumer.poll(timeout=60)).by_partition.items():
                 rest[tp] += [r.offset for r in records]
     assert [seen, *rest.values()] == [[*range(100)]] * 3
+
+
+async def test_what_had_to_make_room_is_not_fetched_for_nobody(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    """A batch that fills the buffer was dropped, and fetched at once again."""
+    logs.append(*ORDERS[1], bytes(4_000))
+    fetches = 0
+
+    def count(*_: Any) -> Outcome:
+        nonlocal fetches
+        fetches += 1
+        return DEFAULT if fetches < 100 else HANG
+
+    cluster.on(ApiKey.FETCH, count)
+    async with make(assign=ORDERS, fetch_buffer_bytes=5_000, **EARLIEST) as consumer:
+        await consumer.poll(partitions=[ORDERS[0]], timeout=2)
+        assert fetches < 30
+        logs.append(*ORDERS[0], b"read")
+        poll = await consumer.poll(partitions=[ORDERS[0]], timeout=2)
+        assert [r.value for r in poll.records] == [b"read"]
+        poll = await consumer.poll(timeout=2)
+        assert [len(r.value or b"") for r in poll.records] == [4_000]
 
 
 async def test_nothing_is_taken_with_a_limit_of_0(logs: FakeLogs, make: MakeConsumer):
