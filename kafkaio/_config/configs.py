@@ -909,7 +909,9 @@ class ConsumerConfig(ClientConfig):
     fetch_buffer_bytes: int = option(
         52_428_800,
         "Most bytes fetched ahead of the reader, over all partitions; three fifths "
-        "of it while the reader does not wait for records.",
+        "of it while the reader does not wait for records. With `Consumer.partitions` "
+        "and `Consumer.run`, up to twice as much: where partitions that are worked on "
+        "slowly fill it, a little is fetched of those of which nothing is here.",
         bounds=(1, 2**62),
         is_own=True,
     )

@@ -68,6 +68,8 @@ class Fetcher:
         records.on_room = self.wake
         # The cluster and the topic that each partition's position belongs to.
         self._topics: dict[TopicPartition, tuple[str | None, UUID]] = {}
+        # Of topics that were created again, the ids that they had before.
+        self._former: dict[str, UUID] = {}
         # The metadata that they were compared with.
         self._seen: ClusterView | None = None
 
@@ -154,11 +156,14 @@ class Fetcher:
             topic_id, stage = view.topic_id(tp.topic), records.positions[tp].stage
             if stage is PositionStage.VALIDATING:
                 self._seen = None  # its position is kept: look again
-            elif topic_id is not None:
+            # A broker that lags behind may show the former id once more.
+            elif topic_id is not None and topic_id != self._former.get(tp.topic):
                 topic = view.cluster_id, topic_id
                 cluster_id, former_id = self._topics.get(tp, topic)
                 self._topics[tp] = topic
                 is_another = former_id != topic_id and cluster_id == view.cluster_id
+                if is_another:
+                    self._former[tp.topic] = former_id
                 # A position that is being looked up will be of the new topic.
                 if is_another and stage is PositionStage.FETCHING:
                     records.created_again(tp)

@@ -901,6 +901,23 @@ async def test_a_topic_of_the_same_name(
             assert await offsets(consumer, 2) == [then, then + 1]
 
 
+async def test_metadata_of_before_a_topic_was_created_again(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    """A broker that lags behind may be asked after one that does not."""
+    cluster.limit_version(ApiKey.FETCH, 12)  # by names
+    fill(logs)
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 2) == [0, 1]
+        topic = cluster.topics["one"]
+        former, new = topic.topic_id, uuid.uuid4()
+        for topic.topic_id, then in [(new, [0, 1]), (former, [2]), (new, [3, 4])]:
+            consumer._core.cluster.request_refresh("one")
+            await asyncio.sleep(1)
+            assert consumer._core.cluster.view.topic_id("one") == topic.topic_id
+            assert await offsets(consumer, len(then)) == then
+
+
 async def test_a_removed_broker_is_forgotten(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
