@@ -45,7 +45,7 @@ class Provider:
         self.calls = 0
         self.clock = clock
         self.hangs = False
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self.result: Any = None
         self.running = 0
 
@@ -163,6 +163,25 @@ async def test_a_token_is_used_until_its_end_if_no_other_one_comes(
     provider.failure = None
     clock.passed = 3_800
     assert await logged_in(fake, registry) == "Bearer tok3n-4"
+
+
+async def test_a_provider_that_asks_what_was_cancelled(
+    fake: FakeRegistry, clock: Clock
+) -> None:
+    provider = Provider(clock)
+    registry = Registry(fake.url, bearer_token=provider, timeout=HANGS)
+    await logged_in(fake, registry)
+    clock.passed = 3_000
+    provider.failure = asyncio.CancelledError("s3cret")
+    # The token is used until its end, and a pause follows the failure.
+    assert await logged_in(fake, registry) == "Bearer tok3n-1"
+    assert await logged_in(fake, registry) == "Bearer tok3n-1"
+    assert provider.calls == 2
+    clock.passed = 3_700
+    with pytest.raises(RegistryError, match="Provider ended with Canc") as caught:
+        await registry.versions("orders")
+    assert caught.value.retriable
+    assert "s3cret" not in str(caught.value)
 
 
 async def test_a_provider_that_hangs_while_there_is_a_token(
