@@ -71,7 +71,7 @@ _LEAVE_MANY: Final = 3
 #: The first version of DescribeGroups that tells authorized operations (Kafka 2.3).
 _WITH_OPERATIONS: Final = 3
 _CONSUMER: Final = "consumer"
-#: The part of the time that coordinators get in `Groups.lag`, before leaders are asked.
+#: The part of the time that coordinators get for the first of two questions.
 _SHARE: Final = 2 / 3
 #: The generation in a commit of a client that is not a member.
 _NO_GENERATION: Final = -1
@@ -608,8 +608,13 @@ class Groups(Subject):
         self, groups: Sequence[str], deadline: float, *, with_operations: bool
     ) -> Results[str, GroupDescription]:
         """Describe groups of either protocol, by the API that knows them."""
+        early = deadline
+        if len(groups) > 1:
+            # A coordinator that does not answer must leave time to ask about the groups
+            # of KIP-848 of the others.
+            early = now() + _SHARE * (deadline - now())
         results = await self._described_as_classic(
-            groups, deadline, with_operations=with_operations
+            groups, early, with_operations=with_operations
         )
         others = [
             group

@@ -279,6 +279,29 @@ async def test_a_list_has_what_the_others_said(name: str) -> None:
     assert all(told.value.results.values())
 
 
+async def test_groups_of_kip_848_do_not_wait_for_a_coordinator_that_hangs() -> None:
+    async with scene() as (broker, admin):
+        async with kafkaio.Consumer(
+            broker.bootstrap_servers,
+            topics=["t"],
+            group_id="new",
+            group_protocol="consumer",
+            auto_offset_reset="earliest",
+        ) as consumer:
+            await consumer.poll()
+        broker.control.move_coordinator("new", 0)
+        broker.faults.on("DescribeGroups", drop(), node=2)
+        broker.faults.on("ConsumerGroupDescribe", drop(), node=2)
+        began = now()
+        found, failed = await asked(
+            lambda **k: admin.describe_consumer_groups(["g0", "g2", "new"], **k)
+        )
+        assert now() - began < LIMIT + 0.5
+    assert set(found) == {"g0", "new"}
+    assert found["new"].group_epoch
+    assert set(failed) == {"g2"}
+
+
 async def test_what_hangs_in_the_partitions_of_the_others_is_found() -> None:
     async with scene() as (broker, admin):
         producer = kafkaio.Producer(broker.bootstrap_servers, transactional_id="hangs")
