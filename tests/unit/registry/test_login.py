@@ -9,6 +9,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,29 @@ async def test_a_provider_that_hangs(fake: FakeRegistry) -> None:
     assert caught.value.retriable
     assert ended.is_set()
     assert not fake.asked
+
+
+async def test_a_provider_that_cannot_be_cancelled(fake: FakeRegistry) -> None:
+    goes_on, calls = asyncio.Event(), 0
+
+    async def provider() -> Token:
+        nonlocal calls
+        calls += 1
+        while not goes_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await goes_on.wait()
+        return Token(value="tok3n", expires=time.time() + 60)
+
+    registry = Registry(fake.url, bearer_token=provider, timeout=0.1)
+    for _ in range(2):
+        async with asyncio.timeout(HANGS):
+            with pytest.raises(RegistryError) as caught:
+                await registry.schema(1)
+        assert caught.value.retriable
+    # It is not asked a second time beside the first.
+    assert calls == 1
+    goes_on.set()
+    assert await logged_in(fake, registry) == "Bearer tok3n"
 
 
 async def test_the_provider_that_is_there(fake: FakeRegistry) -> None:
