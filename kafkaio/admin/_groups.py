@@ -785,11 +785,12 @@ class Groups(Subject):
                 for tp, place in found.or_raise().items()
             }
 
-        begins, ends = await look_up(EARLIEST), await look_up(LATEST)
+        begins = _known(await look_up(EARLIEST), "begin")
+        ends = _known(await look_up(LATEST), "end")
         times = await look_up(_time_of(to)) if _is_time(to) else {}
         resets: dict[TopicPartition, OffsetReset] = {}
         for tp in tps:
-            begin, end = begins[tp] or 0, ends[tp] or 0
+            begin, end = begins[tp], ends[tp]
             before = present.get(tp)
             place = _place(tp, to, shift_by, before, (begin, end), times.get(tp))
             resets[tp] = OffsetReset(
@@ -799,6 +800,19 @@ class Groups(Subject):
                 after=min(max(place, begin), end),
             )
         return resets
+
+
+def _known(
+    offsets: Mapping[TopicPartition, int | None], what: str
+) -> dict[TopicPartition, int]:
+    known: dict[TopicPartition, int] = {}
+    for tp, offset in offsets.items():
+        if offset is None:
+            # Taken for 0, it would lead the group back to the first record.
+            name = f"{tp.topic}-{tp.partition}"
+            raise ProtocolError(f"reset offsets: the leader of {name} tells no {what}")
+        known[tp] = offset
+    return known
 
 
 def check_reset(to: object, shift_by: object) -> None:
