@@ -39,7 +39,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
 from kafkaio._public import public
 from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.scopes import move_on_after
+from kafkaio._runtime.scopes import is_foreign, move_on_after
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,
@@ -208,6 +208,8 @@ async def exactly_once(
 
     Raises:
         Exception: an exception of the handler.
+        ClosedError: the handler raised CancelledError, and nobody had cancelled this
+            call.
         Fenced: another producer has the ``transactional_id`` now.
         OutcomeUnknown: it will never be known whether a transaction was committed,
             because the producer was closed or fenced before its end was answered.
@@ -336,7 +338,23 @@ async def _work(
             break
         taken += more
     if taken:
+        await _handle(handler, tx, taken)
+
+
+async def _handle(
+    handler: Callable[[TransactionT, list[ItemT]], Awaitable[object]],
+    tx: TransactionT,
+    taken: list[ItemT],
+) -> None:
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    try:
         await handler(tx, taken)
+    except BaseException as error:
+        if not is_foreign(error, before):
+            raise
+        # As `Consumer.run` does. Nobody would hear of a task that ends as cancelled.
+        raise ClosedError("the handler of exactly_once was cancelled") from error
 
 
 def _is_passing(consumer: Consumer[object, object], error: Exception) -> bool:

@@ -13,7 +13,7 @@ A request goes on by itself, so a caller that waits for its effect may be cancel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import field
 from functools import partial
@@ -252,7 +252,11 @@ class TxnCoordinator:
             case End():
                 self._end(request)
             case AddPartitions():
-                self._add(request, self._partitions_to_add(request), _code_of_additions)
+                self._add(
+                    request,
+                    self._partitions_to_add(request),
+                    partial(_code_of_additions, request.partitions),
+                )
             case AddOffsets():
                 self._add(request, self._group_to_add(request), _code_of_group)
             case Initialise(identity=identity):
@@ -760,14 +764,19 @@ def _code_of_group(answer: AddOffsetsToTxnResponse) -> int:
     return answer.error_code
 
 
-def _code_of_additions(answer: AddPartitionsToTxnResponse) -> int:
+def _code_of_additions(
+    asked: Collection[TopicPartition], answer: AddPartitionsToTxnResponse
+) -> int:
     # All or nothing: where one partition is refused, the others say "not attempted".
-    codes = [
-        result.partition_error_code
+    answered = {
+        TopicPartition(topic.name, result.partition_index): result.partition_error_code
         for topic in answer.results_by_topic_v3_and_below
         for result in topic.results_by_partition
-        if result.partition_error_code
-    ]
+    }
+    # One that the answer leaves out is not known to be added. A record written to it
+    # may stay open for good.
+    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+    codes = [code for tp in asked if (code := answered.get(tp, unknown))]
     causes = (c for c in codes if c != ErrorCode.OPERATION_NOT_ATTEMPTED)
     return next(causes, codes[0] if codes else 0)
 

@@ -15,7 +15,7 @@ so do all of a commit in which the id of one topic is not known.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
@@ -290,8 +290,9 @@ class TxnOffsets:
 
         def code(answer: TxnOffsetCommitResponse) -> int:
             unanswered.answered()
-            self._check_topics(answer, offsets, doubt)
-            return _code_of(answer)
+            codes = _codes_of(answer, offsets)
+            self._check_topics(codes, offsets, doubt)
+            return _code_of(codes)
 
         def check() -> None:
             offsets.check()
@@ -314,7 +315,7 @@ class TxnOffsets:
                 check=check,
             )
             answer = await self._while_useful(check, sent, unanswered)
-            found = _code_of(answer)
+            found = _code_of(_codes_of(answer, offsets))
             if not found:
                 return
             await attempts.pause(self._may_pass(rpc, offsets, found, place))
@@ -352,7 +353,7 @@ class TxnOffsets:
 
     def _check_topics(
         self,
-        answer: TxnOffsetCommitResponse,
+        codes: Mapping[TopicPartition, int],
         offsets: GroupOffsetsPort,
         doubt: Doubt,
     ) -> None:
@@ -361,16 +362,7 @@ class TxnOffsets:
         No repetition brings a deleted topic back. The transaction is aborted, and the
         consumer reads the other topics in the next one.
         """
-        names = {number: name for name, number in offsets.topic_ids.items()}
-        unknown = [
-            TopicPartition(
-                topic.name or names.get(topic.topic_id, str(topic.topic_id)),
-                result.partition_index,
-            )
-            for topic in answer.topics
-            for result in topic.partitions
-            if result.error_code in UNKNOWN_TOPIC
-        ]
+        unknown = [tp for tp, code in codes.items() if code in UNKNOWN_TOPIC]
         if unknown and (doubt.is_over(now()) or offsets.lacks(unknown)):
             listed = ", ".join(f"{tp.topic}-{tp.partition}" for tp in unknown)
             group = offsets.identity().group_id
@@ -428,13 +420,25 @@ def _highest(offsets: GroupOffsetsPort) -> int:
     return _OFFSETS_IDENTIFIED if is_identified else _OFFSETS_NAMED
 
 
-def _code_of(answer: TxnOffsetCommitResponse) -> int:
-    codes = [
-        result.error_code
+def _codes_of(
+    answer: TxnOffsetCommitResponse, offsets: GroupOffsetsPort
+) -> dict[TopicPartition, int]:
+    """Return the error code of each partition."""
+    names = {number: name for name, number in offsets.topic_ids.items()}
+    answered = {
+        (topic.name or names.get(topic.topic_id), result.partition_index): (
+            result.error_code
+        )
         for topic in answer.topics
         for result in topic.partitions
-        if result.error_code
-    ]
+    }
+    # The offset of one that the answer leaves out is not known to be committed.
+    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+    return {tp: answered.get(tp, unknown) for tp in offsets.offsets}
+
+
+def _code_of(codes: Mapping[TopicPartition, int]) -> int:
+    refused = [code for code in codes.values() if code]
     # One that cannot be retried decides.
-    final = (c for c in codes if not reaction(apis.TXN_OFFSET_COMMIT, c).retry)
-    return next(final, codes[0] if codes else 0)
+    final = (c for c in refused if not reaction(apis.TXN_OFFSET_COMMIT, c).retry)
+    return next(final, refused[0] if refused else 0)

@@ -45,6 +45,21 @@ _SHIELDED_BY_ANYIO: Final = 0.01
 _modules: Final = sys.modules
 
 
+def is_foreign(error: BaseException, before: int = 0) -> bool:
+    """Whether a user's code raised CancelledError though nobody has cancelled its task.
+
+    It does so where it waits for a future that was cancelled. Raised on, that would
+    look like the cancellation of the task that called it.
+
+    Args:
+        error: what the code raised.
+        before: `asyncio.Task.cancelling` of the current task before the call.
+    """
+    task = asyncio.current_task()
+    is_own = task is None or task.cancelling() > before
+    return isinstance(error, Cancelled) and not is_own
+
+
 class CancelScope:
     """A block that can be cancelled, with the interface of anyio's.
 

@@ -25,7 +25,7 @@ from kafkaio._runtime.caller import call_tasks, caller, refer
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.lifecycle import Ending
 from kafkaio._runtime.loop import running_loop
-from kafkaio._runtime.scopes import Cancelled, CancelScope, move_on_after
+from kafkaio._runtime.scopes import Cancelled, CancelScope, is_foreign, move_on_after
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
@@ -88,6 +88,14 @@ class LoopThread:
         Otherwise as `call`.
         """
         return await _cross(self._owner, work)
+
+    async def call_user(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run a user's code in the owner's loop, and wait for it in the thread.
+
+        Otherwise as `call_owner`. If it raises CancelledError though nobody has
+        cancelled it, this call raises that, too.
+        """
+        return await _cross(self._owner, work, is_user=True)
 
     def tell(self, step: Callable[[], object]) -> None:
         """Call a function in the thread's loop soon, if it runs; does not wait."""
@@ -256,8 +264,11 @@ class _Side:
 class _LoopCall(Generic[T]):
     """A call to the other loop, and the task that waits for it."""
 
-    def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
+    def __init__(
+        self, work: Callable[[], Awaitable[T]], *, is_user: bool = False
+    ) -> None:
         self._work = work
+        self._is_user = is_user
         self._caller_loop = asyncio.get_running_loop()
         self._task = refer(caller())
         self._scope: CancelScope | None = None
@@ -275,6 +286,10 @@ class _LoopCall(Generic[T]):
                     self._scope.cancel()
                 self._result.append(await self._work())
         except Exception as error:  # noqa: BLE001  (raised where the caller waits)
+            self._error = error
+        except BaseException as error:
+            if not (self._is_user and is_foreign(error)):
+                raise
             self._error = error
         finally:
             self.notify_caller()
@@ -310,8 +325,10 @@ class _LoopCall(Generic[T]):
         return self._result[0]
 
 
-async def _cross(side: _Side, work: Callable[[], Awaitable[T]]) -> T:
-    call = _LoopCall(work)
+async def _cross(
+    side: _Side, work: Callable[[], Awaitable[T]], *, is_user: bool = False
+) -> T:
+    call = _LoopCall(work, is_user=is_user)
     side.soon(lambda: side.begin(call))  # type: ignore[arg-type]  # of whatever type
     try:
         await call.ended.wait()

@@ -411,6 +411,9 @@ class ShareRunner:
                 await self._failed_records.decide(record, error)
             except Exception as worse:  # noqa: BLE001  (raised by run)
                 self._give_up(record, worse)
+            except BaseException:
+                self._fail_if_foreign(record)
+                raise
             finally:
                 self._ended()
 
@@ -592,8 +595,13 @@ class ShareRunner:
         worker.item = None
         settle(record, RELEASE)
         self._ended()
+        if not worker.scope.cancel_called:
+            self._fail_if_foreign(record)
+
+    def _fail_if_foreign(self, record: AnyShareRecord) -> None:
+        # Without this, the group of tasks would end, and the run return.
         assert self._group is not None
-        if not (worker.scope.cancel_called or self._group.cancel_scope.cancel_called):
+        if not self._group.cancel_scope.cancel_called:
             place = place_of(record)
             self._fail(ClosedError(f"the handler of {place} was cancelled"))
 

@@ -71,7 +71,7 @@ _LEAVE_MANY: Final = 3
 #: The first version of DescribeGroups that tells authorized operations (Kafka 2.3).
 _WITH_OPERATIONS: Final = 3
 _CONSUMER: Final = "consumer"
-#: The part of the time that coordinators get in `Groups.lag`, before leaders are asked.
+#: The part of the time that coordinators get for the first of two questions.
 _SHARE: Final = 2 / 3
 #: The generation in a commit of a client that is not a member.
 _NO_GENERATION: Final = -1
@@ -608,8 +608,13 @@ class Groups(Subject):
         self, groups: Sequence[str], deadline: float, *, with_operations: bool
     ) -> Results[str, GroupDescription]:
         """Describe groups of either protocol, by the API that knows them."""
+        early = deadline
+        if len(groups) > 1:
+            # A coordinator that does not answer must leave time to ask about the groups
+            # of KIP-848 of the others.
+            early = now() + _SHARE * (deadline - now())
         results = await self._described_as_classic(
-            groups, deadline, with_operations=with_operations
+            groups, early, with_operations=with_operations
         )
         others = [
             group
@@ -780,11 +785,12 @@ class Groups(Subject):
                 for tp, place in found.or_raise().items()
             }
 
-        begins, ends = await look_up(EARLIEST), await look_up(LATEST)
+        begins = _known(await look_up(EARLIEST), "begin")
+        ends = _known(await look_up(LATEST), "end")
         times = await look_up(_time_of(to)) if _is_time(to) else {}
         resets: dict[TopicPartition, OffsetReset] = {}
         for tp in tps:
-            begin, end = begins[tp] or 0, ends[tp] or 0
+            begin, end = begins[tp], ends[tp]
             before = present.get(tp)
             place = _place(tp, to, shift_by, before, (begin, end), times.get(tp))
             resets[tp] = OffsetReset(
@@ -794,6 +800,19 @@ class Groups(Subject):
                 after=min(max(place, begin), end),
             )
         return resets
+
+
+def _known(
+    offsets: Mapping[TopicPartition, int | None], what: str
+) -> dict[TopicPartition, int]:
+    known: dict[TopicPartition, int] = {}
+    for tp, offset in offsets.items():
+        if offset is None:
+            # Taken for 0, it would lead the group back to the first record.
+            name = f"{tp.topic}-{tp.partition}"
+            raise ProtocolError(f"reset offsets: the leader of {name} tells no {what}")
+        known[tp] = offset
+    return known
 
 
 def check_reset(to: object, shift_by: object) -> None:

@@ -1,7 +1,8 @@
 """One request at a time for each key, whose answer all callers get.
 
 Invariant: a request runs as long as somebody waits for it. A caller that is cancelled
-ends its own wait alone; the last one ends the request.
+ends its own wait alone; the last one ends the request. Only one that does not end when
+it is cancelled runs on, and those who come meanwhile wait for it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Hashable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kafkaio._runtime.supervisor import start_detached
 from kafkaio.errors import KafkaError, RegistryError
 
 T = TypeVar("T")
+
+#: Seconds to wait for a request that was cancelled.
+_ENDING: Final = 1.0
 
 
 class _Flight:
@@ -68,8 +72,11 @@ class Flights:
                 # A caller that comes now begins anew.
                 self._forget(key, flight)
                 flight.task.cancel()
-                # It closes its connection, and waits for nobody.
-                await asyncio.wait([flight.task])
+                # It closes its connection, and waits for nobody. But a user's provider
+                # of tokens may go on: then it runs alone until it ends.
+                await asyncio.wait([flight.task], timeout=_ENDING)
+                if not flight.task.done():
+                    self._running.setdefault(key, flight)
         if flight.results:
             value: T = flight.results[0]  # type: ignore[assignment]  # of this `work`
             return value

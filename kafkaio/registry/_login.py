@@ -14,6 +14,7 @@ from kafkaio._config import TokenProvider
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.token import TokenRefresh
 from kafkaio._runtime.clock import roll, wall_ms
+from kafkaio._runtime.scopes import is_foreign
 from kafkaio.errors import AuthenticationError, ConfigurationError, RegistryError
 from kafkaio.registry._address import SHORTEST, secrets_of
 from kafkaio.registry._flights import Flights
@@ -153,6 +154,11 @@ class Login:
             what = f"failed with {type(error).__name__}"
             if limit.expired():
                 what = f"returned none within {self._patience:g} s"
+            self._failure = f"{name} {what}"
+        except BaseException as error:
+            if not is_foreign(error):
+                raise
+            what = "ended with CancelledError, and nothing had cancelled it"
             self._failure = f"{name} {what}"
         else:
             problem = problem_of(given)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kafkaio._config import TokenProvider
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.token import TokenRefresh
 from kafkaio._runtime.clock import roll, wall_ms
-from kafkaio._runtime.group import TaskGroup
+from kafkaio._runtime.scopes import is_foreign
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import AuthenticationError, ClosedError
 from kafkaio.types import Token
@@ -161,31 +161,20 @@ class TokenSource:
         self._refresh.obtained(_now(), given.expires, roll())
 
     async def _call(self) -> object:
-        call: object = self._provider()
-        if not inspect.isawaitable(call):
-            kind = type(call).__name__
-            # Error reports may show the variables of this frame: a plain function
-            # may have returned the token itself.
-            del call
-            raise self._failed(f"returned {kind}, no awaitable: make it async")
-        returned: list[object] = []
-        raised: list[Exception] = []
-
-        async def wait(call: Awaitable[object]) -> None:
-            try:
-                returned.append(await call)
-            except Exception as error:  # noqa: BLE001 - raised below, in no group
-                raised.append(error)
-
-        # A task of its own: if the provider raises CancelledError though nobody has
-        # cancelled it, only this task ends.
-        async with TaskGroup() as group:
-            group.start_soon(wait, call)
-        if returned:
-            return returned[0]
-        if raised:
-            raise raised[0]
-        raise self._failed("ended with CancelledError, and nothing had cancelled it")
+        try:
+            call: object = self._provider()
+            if inspect.isawaitable(call):
+                return await call
+        except BaseException as error:
+            if not is_foreign(error):
+                raise
+            what = "ended with CancelledError, and nothing had cancelled it"
+            raise self._failed(what) from None
+        kind = type(call).__name__
+        # Error reports may show the variables of this frame: a plain function may have
+        # returned the token itself.
+        del call
+        raise self._failed(f"returned {kind}, no awaitable: make it async")
 
     def _failed(self, what: str) -> AuthenticationError:
         return no_token(f"sasl_oauth_token_provider {self._name} {what}")

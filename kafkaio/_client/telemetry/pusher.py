@@ -28,7 +28,7 @@ from kafkaio._machines.telemetry import (
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.observer import Observed, Observer, add_observer
-from kafkaio._runtime.scopes import CancelScope, move_on_after
+from kafkaio._runtime.scopes import Cancelled, CancelScope, move_on_after
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -383,7 +383,7 @@ class TelemetryPusher:
                 continue
             try:
                 value = float(metric.read())
-            except Exception as error:  # noqa: BLE001 - the application's
+            except (Exception, Cancelled) as error:  # noqa: BLE001 - the application's
                 self._observer.telemetry_ended(error)
                 self._registered.pop((name, about), None)
                 continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Set as AbstractSet
 from typing import TypeAlias
@@ -10,7 +9,7 @@ from weakref import ref
 
 from kafkaio._consumer.reading.exclusive import UserCode
 from kafkaio._dataclass import dataclass
-from kafkaio._runtime.scopes import Cancelled
+from kafkaio._runtime.scopes import is_foreign
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
@@ -118,11 +117,8 @@ class Callbacks:
         except Exception as error:  # noqa: BLE001  (the user's next call raises it)
             self.report(error)
         except BaseException as error:
-            task = asyncio.current_task()
-            is_other = isinstance(error, Cancelled)
-            if not is_other or task is None or task.cancelling():
+            if not is_foreign(error):
                 raise
-            # This task was not cancelled; something that the callback awaits was.
             failure = UsageError("a callback waited for something that was cancelled")
             failure.__cause__ = error
             self.report(failure)

@@ -371,11 +371,11 @@ class ThreadedCore:
             await work_of(handler, record)
 
         async def cross(record: AnyRecord) -> None:
-            await thread.call_owner(partial(in_turn, record))
+            await thread.call_user(partial(in_turn, record))
 
         async def cross_dead(record: Record, error: Exception) -> None:
             assert dead_letter is not None
-            await thread.call_owner(lambda: dead_letter(record, error))
+            await thread.call_user(lambda: dead_letter(record, error))
 
         on_dead = None if dead_letter is None else cross_dead
 
@@ -510,6 +510,6 @@ def _at_home(
             if inspect.isawaitable(outcome):
                 await outcome
 
-        await thread.call_owner(run)
+        await thread.call_user(run)
 
     return at_home

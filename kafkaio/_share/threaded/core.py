@@ -151,7 +151,7 @@ class ThreadedShareCore:
             await work_of(handler, record)
 
         async def cross(record: AnyShareRecord) -> None:
-            await thread.call_owner(partial(in_turn, record))
+            await thread.call_user(partial(in_turn, record))
 
         runner = ShareRunner(
             _RunEngine(self._core, self._mirrors),
@@ -298,7 +298,7 @@ class _FailedAcross:
 
     async def decide(self, record: AnyShareRecord, error: Exception) -> int:
         """Return what becomes of a record."""
-        return await self._thread.call_owner(lambda: self._failed.decide(record, error))
+        return await self._thread.call_user(lambda: self._failed.decide(record, error))
 
     def is_held_back(self, error: Exception) -> bool:
         """Whether a record is released only after a wait."""

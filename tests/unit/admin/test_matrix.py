@@ -24,6 +24,7 @@ from kafkaio.admin import (
 )
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker, drop, error, throttle
+from kafkaio.testing._handlers import list_offsets
 
 PARTS = [TopicPartition("t", number) for number in range(6)]
 GROUPS = [f"g{number}" for number in range(6)]
@@ -277,6 +278,48 @@ async def test_a_list_has_what_the_others_said(name: str) -> None:
     assert told.value.item == 2
     assert set(told.value.results) == {0, 1}
     assert all(told.value.results.values())
+
+
+async def test_a_log_without_an_end_resets_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    serve = list_offsets.handle._serve
+
+    async def without_end(context: Any) -> Any:
+        answer: Any = await serve(context)
+        if context.request.topics[0].partitions[0].timestamp == -1:
+            for partition in answer.topics[0].partitions:
+                partition.offset = -1
+        return answer
+
+    async with scene() as (broker, admin):
+        monkeypatch.setattr(list_offsets.handle, "_serve", without_end)
+        with pytest.raises(kafkaio.errors.ProtocolError, match=r"t-0 .* no end"):
+            await admin.reset_offsets("g0", "latest")
+        assert broker.control.committed("g0", PARTS[0]) == 1
+
+
+async def test_groups_of_kip_848_do_not_wait_for_a_coordinator_that_hangs() -> None:
+    async with scene() as (broker, admin):
+        async with kafkaio.Consumer(
+            broker.bootstrap_servers,
+            topics=["t"],
+            group_id="new",
+            group_protocol="consumer",
+            auto_offset_reset="earliest",
+        ) as consumer:
+            await consumer.poll()
+        broker.control.move_coordinator("new", 0)
+        broker.faults.on("DescribeGroups", drop(), node=2)
+        broker.faults.on("ConsumerGroupDescribe", drop(), node=2)
+        began = now()
+        found, failed = await asked(
+            lambda **k: admin.describe_consumer_groups(["g0", "g2", "new"], **k)
+        )
+        assert now() - began < LIMIT + 0.5
+    assert set(found) == {"g0", "new"}
+    assert found["new"].group_epoch
+    assert set(failed) == {"g2"}
 
 
 async def test_what_hangs_in_the_partitions_of_the_others_is_found() -> None:

@@ -182,6 +182,33 @@ async def test_a_handler_that_fails_aborts_all_of_it(loop: Loop) -> None:
 
 @virtual
 @LOOPS
+async def test_a_handler_cannot_cancel_the_loop(loop: Loop) -> None:
+    asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    asked.cancel()
+
+    async def work(tx: FakeTransaction, record: Record) -> None:
+        await tx.send("out", record.value)
+        if len(producer.committed) >= 7:
+            await asked
+
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        # In a task: raised there, a CancelledError would be the end of the task, of
+        # which nobody hears.
+        task = asyncio.ensure_future(loop(one, producer, work, max_records=7))
+        await asyncio.wait([task])
+        assert not task.cancelled()
+        with pytest.raises(ClosedError, match="cancelled"):
+            await task
+        assert not producer.all[-1].is_committed
+        async with running(loop(one, producer, copy)):
+            await eventually(lambda: len(producer.committed) == COUNT)
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+
+
+@virtual
+@LOOPS
 async def test_a_handler_is_called_again(loop: Loop) -> None:
     failed = 0
 

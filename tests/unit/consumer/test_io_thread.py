@@ -390,6 +390,30 @@ async def test_what_a_handler_raises_comes_out_of_run() -> None:
 
 
 @real
+@pytest.mark.parametrize("where", ["handler", "dead letter"])
+async def test_who_was_not_cancelled_ends_the_run_as_without_a_thread(
+    where: str,
+) -> None:
+    async with cluster() as at, at.consumer() as consumer:
+        asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asked.cancel()
+        buried: list[Record] = []
+
+        async def handle(record: Record) -> None:
+            if where == "dead letter":
+                raise ZeroDivisionError
+            await asked
+
+        async def bury(record: Record, error: Exception) -> None:
+            buried.append(record)
+            await asked
+
+        with pytest.raises(ClosedError, match=r"the handler of .* was cancelled"):
+            await consumer.run(handle, dead_letter=bury, concurrency=1)
+        assert len(buried) == (where == "dead letter")
+
+
+@real
 async def test_a_handler_that_is_no_coroutine_function_ends_the_run() -> None:
     async with cluster() as at, at.consumer() as consumer:
         seen: list[Record] = []

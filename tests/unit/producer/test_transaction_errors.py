@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -326,6 +327,40 @@ async def test_aborted_and_the_producer_lives(
             assert there.count(ApiKey.INIT_PRODUCER_ID) == inits
         elif is_gap and api in ("Produce", "EndTxn"):
             assert there.count(ApiKey.INIT_PRODUCER_ID) > inits
+
+
+@pytest.mark.parametrize(
+    ("level", "api"),
+    [(1, "add_partitions_to_txn"), (1, "txn_offset_commit"), (2, "txn_offset_commit")],
+)
+async def test_what_an_answer_leaves_out_was_not_done(
+    level: int, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle: Any = import_module(f"kafkaio.testing._handlers.{api}").handle
+    serve = handle._serve
+
+    async def leave_out(context: Any) -> Any:
+        request = context.request
+        is_commit = api == "txn_offset_commit"
+        del (request.topics if is_commit else request.v3_and_below_topics)[-1]
+        return await serve(context)
+
+    async with world(level) as there, there.producer() as producer:
+        await begin_anew(there, producer)
+        monkeypatch.setattr(handle, "_serve", leave_out)
+        before = there.count(ApiKey.PRODUCE)
+        tx = producer.transaction()
+        with pytest.raises(KafkaError):  # noqa: PT012
+            async with tx:
+                delivery = await tx.enqueue("t", b"bad")
+                await tx.commit_offsets(GROUP, {T0: 7})
+                await delivery
+        assert await tx.outcome is ABORTED
+        if api == "add_partitions_to_txn":
+            # A leader that does not ask the coordinator would accept it.
+            assert there.count(ApiKey.PRODUCE) == before
+        monkeypatch.undo()
+        await lives(there, producer, b"before")
 
 
 @pytest.mark.parametrize(

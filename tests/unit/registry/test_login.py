@@ -9,6 +9,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Provider:
         self.calls = 0
         self.clock = clock
         self.hangs = False
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self.result: Any = None
         self.running = 0
 
@@ -165,6 +166,25 @@ async def test_a_token_is_used_until_its_end_if_no_other_one_comes(
     assert await logged_in(fake, registry) == "Bearer tok3n-4"
 
 
+async def test_a_provider_that_asks_what_was_cancelled(
+    fake: FakeRegistry, clock: Clock
+) -> None:
+    provider = Provider(clock)
+    registry = Registry(fake.url, bearer_token=provider, timeout=HANGS)
+    await logged_in(fake, registry)
+    clock.passed = 3_000
+    provider.failure = asyncio.CancelledError("s3cret")
+    # The token is used until its end, and a pause follows the failure.
+    assert await logged_in(fake, registry) == "Bearer tok3n-1"
+    assert await logged_in(fake, registry) == "Bearer tok3n-1"
+    assert provider.calls == 2
+    clock.passed = 3_700
+    with pytest.raises(RegistryError, match="Provider ended with Canc") as caught:
+        await registry.versions("orders")
+    assert caught.value.retriable
+    assert "s3cret" not in str(caught.value)
+
+
 async def test_a_provider_that_hangs_while_there_is_a_token(
     fake: FakeRegistry, clock: Clock
 ) -> None:
@@ -268,6 +288,29 @@ async def test_a_provider_that_hangs(fake: FakeRegistry) -> None:
     assert caught.value.retriable
     assert ended.is_set()
     assert not fake.asked
+
+
+async def test_a_provider_that_cannot_be_cancelled(fake: FakeRegistry) -> None:
+    goes_on, calls = asyncio.Event(), 0
+
+    async def provider() -> Token:
+        nonlocal calls
+        calls += 1
+        while not goes_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await goes_on.wait()
+        return Token(value="tok3n", expires=time.time() + 60)
+
+    registry = Registry(fake.url, bearer_token=provider, timeout=0.1)
+    for _ in range(2):
+        async with asyncio.timeout(HANGS):
+            with pytest.raises(RegistryError) as caught:
+                await registry.schema(1)
+        assert caught.value.retriable
+    # It is not asked a second time beside the first.
+    assert calls == 1
+    goes_on.set()
+    assert await logged_in(fake, registry) == "Bearer tok3n"
 
 
 async def test_the_provider_that_is_there(fake: FakeRegistry) -> None:

@@ -143,7 +143,8 @@ async def test_a_provider_that_hangs() -> None:
     await source.aclose()
 
 
-async def test_a_provider_that_lets_a_cancellation_out() -> None:
+@pytest.mark.parametrize("is_at_once", [False, True])
+async def test_a_provider_that_lets_a_cancellation_out(is_at_once: bool) -> None:
     """As one of a connection that was closed: it ends that call, and no other."""
     outcomes: list[Exception | asyncio.CancelledError] = [
         asyncio.CancelledError(),
@@ -157,7 +158,12 @@ async def test_a_provider_that_lets_a_cancellation_out() -> None:
             raise outcomes.pop()
         return Token(value=SECRET, expires=LATER)
 
-    source = TokenSource(provide)
+    def provide_at_once() -> Awaitable[Token]:
+        if outcomes:
+            raise outcomes.pop()
+        return provide()
+
+    source = TokenSource(provide_at_once if is_at_once else provide)
     with pytest.raises(AuthenticationError, match="nothing had cancelled it"):
         await source.token()
     # Asked again in the background, until it works.

@@ -704,6 +704,23 @@ async def test_a_corrupt_batch_goes_to_on_error_and_the_rest_goes_on(
     assert [each[:2] for each in r.heard.failed] == [(0, "accepted")]
 
 
+async def test_what_was_cancelled_in_on_error_of_a_corrupt_batch_ends_the_run(
+    r: Running,
+) -> None:
+    asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    asked.cancel()
+
+    async def on_error(record: Any, error: Exception) -> None:
+        await asked
+
+    task = await r.start(nothing, on_error=on_error)
+    r.world.fetch(corrupt(batch_of(0, range(4), 3)), (0, 3))
+    await r.turns()
+    # As where the handler of a record was cancelled: not as if the consumer closed.
+    with pytest.raises(ClosedError, match="jobs-0 at offset 0 was cancelled"):
+        await task
+
+
 async def test_a_record_that_cannot_be_deserialized_goes_to_on_error() -> None:
     r = Running(value_deserializer=lambda data: 1 // int(data))
     buried: list[tuple[Any, Exception]] = []
