@@ -14,6 +14,7 @@ import pytest
 import kafkaio
 from kafkaio import TopicPartition
 from kafkaio.testing import Broker
+from tests.unit.consumer.test_io_thread import real
 
 TP = TopicPartition("t", 0)
 #: Calls that wait for nothing; those that are awaited look at the loop, too.
@@ -68,6 +69,7 @@ def outcomes(consumer: kafkaio.Consumer) -> dict[str, str]:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("io_thread", [False, True])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@real
 async def test_each_call_is_refused(*, io_thread: bool) -> None:
     async with (
         Broker(topics={"t": 1}) as broker,
