@@ -112,9 +112,9 @@ async def read(broker: Broker) -> list[bytes | None]:
     return values
 
 
-def test_an_answer_counts_that_came_while_the_loop_was_blocked(
-    loop_factory: LoopFactory,
-) -> None:
+def test_an_answer_counts_that_came_while_the_loop_was_blocked() -> None:
+    """On asyncio. uvloop may write at the end of an iteration, after the block."""
+
     async def work() -> None:
         limits = {"request_timeout_ms": 300, "delivery_timeout_ms": 400, "linger_ms": 0}
         async with Producer(served.servers, **limits) as producer:
@@ -139,4 +139,4 @@ def test_an_answer_counts_that_came_while_the_loop_was_blocked(
 
     with ServedBroker() as served:
         served.create("t")
-        run(loop_factory, work)
+        run(asyncio.new_event_loop, work)
