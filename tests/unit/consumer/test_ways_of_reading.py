@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -15,20 +14,13 @@ from kafkaio._consumer import Consumer
 from kafkaio._records.batch import Compression
 from kafkaio._records.raw import RawBatch
 from kafkaio.errors import UsageError
-from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import Record, TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs, Log
+from tests.unit.consumer.test_chaos import ORDERS, Chaos
 from tests.unit.consumer.test_reading import transactional
 
-ORDERS = [TopicPartition("orders", n) for n in range(3)]
-PASSING = [
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-]
 CODECS = [Compression.NONE, Compression.NONE, Compression.GZIP, Compression.LZ4]
 
 
@@ -53,8 +45,8 @@ class Walk:
     def __init__(
         self, seed: int, cluster: FakeCluster, logs: FakeLogs, consumer: Consumer
     ) -> None:
-        self.dice = random.Random(seed)
-        self.cluster = cluster
+        chaos = Chaos(seed, cluster, logs, consumer)
+        self.dice = chaos.dice
         self.logs = logs
         self.consumer = consumer
         self.raw = consumer.raw_batches()
@@ -76,12 +68,12 @@ class Walk:
         self.acts = [
             *[self.write] * 8,
             self.seek,
-            lambda: self.consumer.pause(self.any()),
-            lambda: self.consumer.resume(*ORDERS),
-            lambda: self.logs.fail(*self.any(), self.dice.choice(PASSING)),
-            lambda: self.cluster.move_leader(*self.any(), self.dice.randrange(3)),
-            lambda: self.cluster.drop_connections(self.dice.randrange(3)),
-            self.logs.sessions.clear,
+            chaos.pause,
+            chaos.resume,
+            chaos.fail,
+            chaos.move,
+            chaos.disconnect,
+            chaos.lose_sessions,
         ]
 
     def any(self) -> TopicPartition:
