@@ -41,10 +41,8 @@ from kafkaio.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from kafkaio.protocol.messages.fetch import (
-    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    PartitionData,
 )
 from kafkaio.protocol.messages.list_offsets import ListOffsetsRequest
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
@@ -58,8 +56,13 @@ from kafkaio.testing import (
     half_frame,
 )
 from kafkaio.types import OffsetRange, TopicPartition
-from tests.fakes.broker import DEFAULT, DISCONNECT, HANG, FakeCluster, Outcome
-from tests.unit.consumer.fake_log import FakeLogs, naming_follower
+from tests.fakes.broker import DISCONNECT, HANG, FakeCluster, Outcome
+from tests.unit.consumer.fake_log import (
+    FakeLogs,
+    name_follower,
+    naming_follower,
+    refusing,
+)
 from tests.unit.records.test_legacy import message
 from tests.virtual_loop import VirtualClockLoop
 
@@ -431,16 +434,11 @@ class TestFetching:
         """Its leader counts it as in sync, and names it to whoever has a rack."""
         fill(logs)
 
-        def refer(node: Any, header: Any, request: Any) -> Outcome:
-            if not request.rack_id:
-                return DEFAULT
-            return naming_follower(cluster, request)
-
         def refuse(node: Any, header: Any, request: Any) -> FetchResponse:
             return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
         is_code = isinstance(failure, ErrorCode)
-        cluster.on(ApiKey.FETCH, refer, node=0)
+        name_follower(cluster)
         cluster.on(ApiKey.FETCH, refuse if is_code else failure, node=2)
         async with client_of(cluster, client_rack="r") as client:
             reader = read_ranges(client, [between(0, 5)])
@@ -453,20 +451,10 @@ class TestFetching:
     ) -> None:
         fill(logs)
 
-        def refer(node: Any, header: Any, request: Any) -> Outcome:
-            if len(cluster.requests(FetchRequest)) > 50:
-                return HANG
-            if not request.rack_id:
-                return DEFAULT
-            return naming_follower(cluster, request, follower)
-
         def refuse(node: Any, header: Any, request: Any) -> FetchResponse:
-            topic_id = request.topics[0].topic_id
-            data = PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
-            topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data])]
-            return FetchResponse(responses=topics)
+            return refusing(cluster, request, ErrorCode.OFFSET_OUT_OF_RANGE)
 
-        cluster.on(ApiKey.FETCH, refer, node=0)
+        name_follower(cluster, follower, most=50)
         cluster.on(ApiKey.FETCH, refuse, node=2)
         async with client_of(cluster, client_rack="r") as client:
             reader = read_ranges(client, [between(0, 5)])

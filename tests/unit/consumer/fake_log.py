@@ -38,7 +38,7 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from tests.fakes.broker import FakeCluster, FakeNode
+from tests.fakes.broker import DEFAULT, HANG, FakeCluster, FakeNode, Outcome
 
 
 def naming_follower(
@@ -50,6 +50,35 @@ def naming_follower(
         topic_id=cluster.topics["one"].topic_id, partitions=[data]
     )
     return FetchResponse(session_id=request.session_id, responses=[topic])
+
+
+def refusing(cluster: FakeCluster, request: FetchRequest, code: int) -> FetchResponse:
+    """An answer with an error for the partition."""
+    topic = FetchableTopicResponse(
+        topic_id=cluster.topics["one"].topic_id,
+        partitions=[PartitionData(error_code=code)],
+    )
+    return FetchResponse(session_id=request.session_id, responses=[topic])
+
+
+def name_follower(cluster: FakeCluster, node: int = 2, most: int = 1_000) -> None:
+    """Have node 0 name a nearer one to whoever has a rack, and send it no records.
+
+    Args:
+        cluster: the brokers.
+        node: the one that it names.
+        most: after so many fetches it hangs, so that a client that asks without a
+            pause comes to an end.
+    """
+
+    def refer(asked: Any, header: Any, request: Any) -> Outcome:
+        if len(cluster.requests(FetchRequest, 0)) > most:
+            return HANG
+        if not request.rack_id:
+            return DEFAULT
+        return naming_follower(cluster, request, node)
+
+    cluster.on(ApiKey.FETCH, refer, node=0)
 
 
 class Log:

@@ -32,9 +32,14 @@ from kafkaio.protocol.messages.fetch import (
 )
 from kafkaio.protocol.messages.list_offsets import ListOffsetsResponse
 from kafkaio.types import TopicPartition
-from tests.fakes.broker import DEFAULT, DISCONNECT, HANG, FakeCluster, Outcome
+from tests.fakes.broker import DISCONNECT, HANG, FakeCluster, Outcome
 from tests.unit.consumer.conftest import MakeConsumer
-from tests.unit.consumer.fake_log import FakeLogs, naming_follower
+from tests.unit.consumer.fake_log import (
+    FakeLogs,
+    name_follower,
+    naming_follower,
+    refusing,
+)
 from tests.unit.records.test_legacy import message
 from tests.virtual_loop import VirtualClockLoop
 
@@ -672,12 +677,7 @@ async def test_a_replica_that_does_not_answer_is_left(
     """Its leader counts it as in sync, and names it to whoever has a rack."""
     fill(logs)
 
-    def refer(node: Any, header: Any, request: Any) -> Outcome:
-        if not request.rack_id:
-            return DEFAULT
-        return naming_follower(cluster, request)
-
-    cluster.on(ApiKey.FETCH, refer, node=0)
+    name_follower(cluster)
     cluster.on(ApiKey.FETCH, failure, node=2)
     async with make(**FIRST, client_rack="r") as consumer:
         async with asyncio.timeout(40):  # request_timeout_ms=30_000
@@ -690,13 +690,6 @@ async def test_a_replica_that_does_not_answer_is_left(
         # In the end it has another chance.
         await asyncio.sleep(400)
         assert len(cluster.requests(FetchRequest, 2)) > before
-
-
-def refusing(cluster: FakeCluster, request: FetchRequest, code: int) -> FetchResponse:
-    data = PartitionData(error_code=code)
-    topic_id = cluster.topics["one"].topic_id
-    topic = FetchableTopicResponse(topic_id=topic_id, partitions=[data])
-    return FetchResponse(session_id=request.session_id, responses=[topic])
 
 
 @pytest.mark.parametrize(
@@ -714,17 +707,12 @@ async def test_a_replica_that_refuses_is_not_named_again(
     """Its leader has the records, and sends none to whoever has a rack."""
     fill(logs)
 
-    def refer(node: Any, header: Any, request: Any) -> Outcome:
-        if not request.rack_id:
-            return DEFAULT
-        return naming_follower(cluster, request)
-
     def refuse(node: Any, header: Any, request: Any) -> Outcome:
         if len(cluster.requests(FetchRequest, 2)) > 50:
             return HANG
         return refusing(cluster, request, code)
 
-    cluster.on(ApiKey.FETCH, refer, node=0)
+    name_follower(cluster)
     cluster.on(ApiKey.FETCH, refuse, node=2)
     async with make(**FIRST, client_rack="r") as consumer:
         async with asyncio.timeout(1):
@@ -767,16 +755,9 @@ async def test_a_replica_that_the_metadata_lack(
     fill(logs)
     cluster.stop(2)
 
-    def refer(node: Any, header: Any, request: Any) -> Outcome:
-        if len(cluster.requests(FetchRequest, 0)) > 50:
-            return HANG
-        if not request.rack_id:
-            return DEFAULT
-        return naming_follower(cluster, request)
-
     async with make(assign=[], client_rack="r", auto_offset_reset="earliest") as one:
         cluster.start(2)
-        cluster.on(ApiKey.FETCH, refer, node=0)
+        name_follower(cluster, most=50)
         one.assign([ONE])
         async with asyncio.timeout(1):
             assert await offsets(one, 5) == [0, 1, 2, 3, 4]
@@ -790,12 +771,7 @@ async def test_a_leader_that_names_itself(
 ):
     fill(logs)
 
-    def refer(node: Any, header: Any, request: Any) -> Outcome:
-        if len(cluster.requests(FetchRequest, 0)) > 50:
-            return HANG
-        return naming_follower(cluster, request, 0) if request.rack_id else DEFAULT
-
-    cluster.on(ApiKey.FETCH, refer, node=0)
+    name_follower(cluster, 0, most=50)
     async with make(**FIRST, client_rack="r") as consumer:
         async with asyncio.timeout(1):
             assert await offsets(consumer, 5) == [0, 1, 2, 3, 4]
