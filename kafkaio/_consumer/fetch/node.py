@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ConsumerConfig
@@ -50,9 +50,6 @@ from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio._client.ports import ClusterPort
-
-#: Fewest seconds without room until partitions of which nothing is here are fetched.
-_PAUSE: Final = 0.1
 
 
 class BrokerFetcher:
@@ -155,13 +152,12 @@ class BrokerFetcher:
             self._on_end(self.node_id)
 
     async def _wait_for_room(self) -> None:
-        wait = max(self._config.fetch_max_wait_ms / 1000, _PAUSE)
         if self._relief_at is None:
-            self._relief_at = now() + wait
+            self._relief_at = now() + self.side.pause
         await self._wakeup.wait(self._relief_at)
         # Some call of a reader that is slow may have come as well.
         if now() >= self._relief_at:
-            self._relief_at = now() + wait
+            self._relief_at = now() + self.side.pause
             await self.side.fetch_empty_handed()
 
     async def _fetch(self, choice: FetchChoice) -> None:

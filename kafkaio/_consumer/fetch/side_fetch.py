@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 #: Seconds after which a fetch without an answer is taken to wait at the broker. A fetch
 #: that finds data is answered sooner, and the next one asks for the new partitions.
 _GRACE: Final = 0.005
-#: Fewest seconds until an empty partition is asked for again.
+#: Fewest seconds until a partition is asked for again beside the loop.
 _PAUSE: Final = 0.1
 
 
@@ -81,6 +81,9 @@ class SideFetch:
         config: the consumer's options.
         targets: chooses partitions and sizes.
         answers: processes the answers.
+
+    Attributes:
+        pause: seconds until a partition is asked for again.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class SideFetch:
         self._config = config
         self._targets = targets
         self._answers = answers
+        self.pause: float = max(config.fetch_max_wait_ms / 1000, _PAUSE)
         self._wakeup = Wakeup()
         # The number of the loop's last fetch, and the points fetched beside it: each
         # only once until ``_again_at``, so that an empty partition is not asked for
@@ -122,8 +126,7 @@ class SideFetch:
             # If it fails, the loop's next fetch asks for them, or this again.
             self._done |= missed.keys()
             if self._again_at is None:
-                wait = self._config.fetch_max_wait_ms / 1000
-                self._again_at = now() + max(wait, _PAUSE)
+                self._again_at = now() + self.pause
             most = self._config.max_partition_fetch_bytes
             await self._try(missed, most)
 

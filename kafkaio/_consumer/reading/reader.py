@@ -668,6 +668,7 @@ class Reader:
 
     def reset_position(self, tp: TopicPartition) -> None:
         """Apply the reset policy: the position of a partition is outside the log."""
+        self._progress.leave_partition(tp)
         self._reset_position(tp, is_new=self.is_created_again(tp))
         self.wake()
 
@@ -679,7 +680,6 @@ class Reader:
         self.truncated(tp)
 
     def _reset_position(self, tp: TopicPartition, *, is_new: bool) -> None:
-        self._progress.leave_partition(tp)
         self.positions.out_of_range(tp, self.positions[tp].token, is_new=is_new)
         self.ledger.unpositioned(tp)
         self._on_change()
