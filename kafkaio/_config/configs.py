@@ -120,7 +120,8 @@ class ClientConfig:
     )
     request_timeout_ms: int = option(
         30_000,
-        "Longest wait for one answer.",
+        "Longest wait for one answer. For a produce request it begins anew with the "
+        "answer to the one before it on the connection.",
         bounds=_FROM_1,
         aliases=("socket.timeout.ms",),
     )
@@ -580,7 +581,8 @@ class ProducerConfig(ClientConfig):
         "all",
         "How many replicas must have a record before the leader acknowledges it: "
         '``"all"`` those in sync (the configuration holds -1), 1 (the leader alone) or '
-        "0 (the producer does not wait for an answer).",
+        "0 (there is no answer: a record is done when the operating system has its "
+        "bytes).",
         choices=("all", -1, 0, 1),
         aliases=("request.required.acks",),
         keyword_type='Literal["all", -1, 0, 1]',
